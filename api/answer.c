@@ -310,7 +310,7 @@ void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list
 
 /* Reads a secret that may begin with "***". Sets *out to the secret that follows "*** "; absent if nothing follows.
  * False: the text does not begin with "***", and *out is unchanged. */
-static bool read_hidden(struct dt_str text, struct dt_str *out)
+static bool read_hidden_secret(struct dt_str text, struct dt_str *out)
 {
     size_t n = sizeof(DT_TOPIC_HIDDEN) - 1;
     if (text.n < n || memcmp(text.p, DT_TOPIC_HIDDEN, n) != 0 || (text.n > n && text.p[n] != ' '))
@@ -322,7 +322,7 @@ static bool read_hidden(struct dt_str text, struct dt_str *out)
 const char *dt_topic_secret_check(struct dt_str text, bool *keeps)
 {
     struct dt_str added = DT_STR_NONE;
-    const bool kept = read_hidden(text, &added);
+    const bool kept = read_hidden_secret(text, &added);
     *keeps |= kept;
     if (kept && !added.p)
         return NULL;
@@ -337,7 +337,7 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
 {
     struct dt_str added;
     struct dt_strbuf text = {0};
-    if (!wanted.p || !read_hidden(wanted, &added))
+    if (!wanted.p || !read_hidden_secret(wanted, &added))
         return wanted;
     if (had.p && widen) {
         dt_faults_add(faults, pointer, DT_TOPIC_SECRET_WIDENED);

@@ -191,7 +191,7 @@ static dt_status start_runtimes(struct server *s, struct dt_error *err)
     return START(dt_watcher_start(s->watcher, err));
 }
 
-static dt_status start_parts(struct server *s, struct dt_error *err)
+static dt_status start_server_parts(struct server *s, struct dt_error *err)
 {
     struct dt_api *api = &s->api;
     const dt_clock *clock = dt_clock_system();
@@ -239,7 +239,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
 
 /* Stops the parts. Running requests may finish; queued elements are committed and answered; batches answer with the
  * outcomes so far; the HTTP server ends after the parts that answer requests. */
-static void stop_parts(struct server *s)
+static void stop_server_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
     dt_features_leave(s->features);
@@ -279,7 +279,7 @@ static void stop_parts(struct server *s)
     dt_chores_stop(s->urgent);
 }
 
-static void free_parts(struct server *s)
+static void free_server_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
     dt_health_free(api->health);
@@ -390,7 +390,7 @@ static int64_t notify_service(struct server *s, int64_t now_us)
 }
 
 /* Called if an assertion fails: stores a finding, which `duetime doctor` shows. */
-static void report_death(void *arg, const char *where, const char *what, int shard)
+static void report_failed_assertion(void *arg, const char *where, const char *what, int shard)
 {
     const struct server *s = arg;
     if (s->api.health)
@@ -398,9 +398,9 @@ static void report_death(void *arg, const char *where, const char *what, int sha
 }
 
 /* Waits for the signal that ends the process. Meanwhile, every second, retries what failed because MySQL was down. */
-static dt_status wait_for_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
+static dt_status wait_for_stop_signal(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
-    const bool broken = DT_FAIL_FORCED("api.broken"); /* lets a test reach report_death */
+    const bool broken = DT_FAIL_FORCED("api.broken"); /* lets a test reach report_failed_assertion */
     dt_assert(!broken);
     for (;;) {
         bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
@@ -465,7 +465,7 @@ static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_
     }
     dt_store_free(store);
     if (status == DT_OK)
-        status = start_parts(s, err);
+        status = start_server_parts(s, err);
     if (status == DT_OK)
         status = require_token_beyond_loopback(s, err);
     if (status == DT_OK)
@@ -486,18 +486,18 @@ static int run_server(struct server *s)
     signal(SIGPIPE, SIG_IGN);
     dt_service_open(&s->service);
     dt_status status = start_serving(s, &migrate_later, &err);
-    dt_assert_hook(report_death, s);
+    dt_assert_hook(report_failed_assertion, s);
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels have the program and its version.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
                   1);
     if (status == DT_OK)
-        status = wait_for_end(s, &set, migrate_later, &err);
+        status = wait_for_stop_signal(s, &set, migrate_later, &err);
     if (status != DT_OK)
         DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)),
                DT_S("error", err.text[0] ? err.text : dt_status_text(status)));
     dt_assert_hook(NULL, NULL);
-    stop_parts(s);
-    free_parts(s);
+    stop_server_parts(s);
+    free_server_parts(s);
     DT_LOG(INFO, "main", "ended");
     dt_service_close(&s->service);
     return status == DT_OK ? 0 : 1;

@@ -124,7 +124,7 @@ int dt_command_waive_tokens(const struct dt_config *config)
 /* ---- creating a token ---- */
 
 /* Writes scopes in the form that MySQL stores: each scope once, in a fixed order, with commas. */
-static void canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
+static void format_canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
 {
     static const struct {
         unsigned bit;
@@ -179,7 +179,7 @@ dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_T
     if (status == DT_OK)
         status = dt_scopes_parse(ask->scopes, &bits, err);
     if (status == DT_OK)
-        canonical_scopes(bits, scopes);
+        format_canonical_scopes(bits, scopes);
     struct dt_error why = {0};
     if (status != DT_OK || !ask->topics.p || dt_token_topics_check(ask->topics, &why) == DT_OK)
         return status;

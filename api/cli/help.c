@@ -93,7 +93,7 @@ static const char *const variables[][2] = {
 
 /* ---- man ---- */
 
-static void add_roff(struct dt_strbuf *out, const char *text)
+static void add_roff_text(struct dt_strbuf *out, const char *text)
 {
     if (*text == '.' || *text == '\'')
         dt_strbuf_adds(out, "\\&");
@@ -107,18 +107,18 @@ static void add_roff(struct dt_strbuf *out, const char *text)
     }
 }
 
-static void add_item(struct dt_strbuf *out, const char *title, const char *takes, const char *text)
+static void add_man_item(struct dt_strbuf *out, const char *title, const char *takes, const char *text)
 {
     dt_strbuf_adds(out, ".TP\n\\fB");
-    add_roff(out, title);
+    add_roff_text(out, title);
     dt_strbuf_adds(out, "\\fR");
     if (takes) {
         dt_strbuf_adds(out, " \\fI");
-        add_roff(out, takes);
+        add_roff_text(out, takes);
         dt_strbuf_adds(out, "\\fR");
     }
     dt_strbuf_addc(out, '\n');
-    add_roff(out, text);
+    add_roff_text(out, text);
     dt_strbuf_addc(out, '\n');
 }
 
@@ -127,7 +127,7 @@ static void add_man_options(struct dt_strbuf *out, const struct dt_cli_option *o
     char name[64] = "--";
     for (size_t i = 0; i < n; i++) {
         strncpy(name + 2, options[i].name, sizeof(name) - 3);
-        add_item(out, name, options[i].takes, options[i].help);
+        add_man_item(out, name, options[i].takes, options[i].help);
     }
 }
 
@@ -136,8 +136,8 @@ static void add_man_verb(struct dt_strbuf *out, const struct dt_cli_verb *verb)
     struct dt_strbuf usage = {0};
     add_usage(&usage, verb);
     dt_strbuf_adds(out, ".SS ");
-    add_roff(out, usage.p ? usage.p : "\n");
-    add_roff(out, verb->help);
+    add_roff_text(out, usage.p ? usage.p : "\n");
+    add_roff_text(out, verb->help);
     dt_strbuf_addc(out, '\n');
     add_man_options(out, verb->options, verb->n_options);
     dt_strbuf_adds(out, ".PP\n.RS\n.nf\n");
@@ -146,7 +146,7 @@ static void add_man_verb(struct dt_strbuf *out, const struct dt_cli_verb *verb)
         size_t n = strcspn(p, "\n");
         snprintf(line, sizeof(line), "%.*s", (int)n, p);
         dt_strbuf_adds(out, "duetime ");
-        add_roff(out, line);
+        add_roff_text(out, line);
         dt_strbuf_addc(out, '\n');
         p += n + (p[n] ? 1 : 0);
     }
@@ -158,7 +158,7 @@ static void add_man_pairs(struct dt_strbuf *out, const char *title, const char *
 {
     dt_strbuf_addf(out, ".SH %s\n", title);
     for (size_t i = 0; i < n; i++)
-        add_item(out, pairs[i][0], NULL, pairs[i][1]);
+        add_man_item(out, pairs[i][0], NULL, pairs[i][1]);
 }
 
 void dt_cli_add_man(struct dt_strbuf *out)
@@ -176,18 +176,18 @@ void dt_cli_add_man(struct dt_strbuf *out)
     add_man_pairs(out, "EXIT STATUS", exit_codes, COUNT(exit_codes));
     add_man_pairs(out, "ENVIRONMENT", variables, COUNT(variables));
     dt_strbuf_adds(out, ".SH FILES\n");
-    add_item(out, "~/.config/duetime/config", NULL, SETTINGS);
+    add_man_item(out, "~/.config/duetime/config", NULL, SETTINGS);
 }
 
 /* ---- reference ---- */
 
-static void add_cell(struct dt_strbuf *out, const char *text)
+static void add_markdown_cell(struct dt_strbuf *out, const char *text)
 {
     for (; *text; text++)
         dt_strbuf_addf(out, *text == '|' || *text == '*' ? "\\%c" : "%c", *text);
 }
 
-static bool is_of_each_set(const struct dt_cli_option *option)
+static bool is_option_of_every_set(const struct dt_cli_option *option)
 {
     return option->place == DT_CLI_FILTER || option->place == DT_CLI_SETS ||
            (option->place == DT_CLI_SET && strcmp(option->name, "rate") == 0);
@@ -195,7 +195,7 @@ static bool is_of_each_set(const struct dt_cli_option *option)
 
 /* Returns the verb whose section of the reference describes this option: the first verb in the table with an equal
  * option. */
-static const struct dt_cli_verb *described_by(const struct dt_cli_option *option)
+static const struct dt_cli_verb *find_describing_verb(const struct dt_cli_option *option)
 {
     for (const struct dt_cli_verb *verb = dt_cli_verbs; verb < dt_cli_verbs + dt_cli_n_verbs; verb++)
         for (size_t i = 0; i < verb->n_options; i++) {
@@ -207,15 +207,15 @@ static const struct dt_cli_verb *described_by(const struct dt_cli_option *option
     return NULL;
 }
 
-static void add_row(struct dt_strbuf *out, const struct dt_cli_option *option, bool *begun)
+static void add_option_row(struct dt_strbuf *out, const struct dt_cli_option *option, bool *begun)
 {
     if (!*begun)
         dt_strbuf_adds(out, "\n| option | meaning |\n|---|---|\n");
     *begun = true;
     dt_strbuf_addf(out, "| `--%s%s", option->name, option->takes ? " " : "");
-    add_cell(out, option->takes ? option->takes : "");
+    add_markdown_cell(out, option->takes ? option->takes : "");
     dt_strbuf_adds(out, "` | ");
-    add_cell(out, option->help);
+    add_markdown_cell(out, option->help);
     dt_strbuf_adds(out, " |\n");
 }
 
@@ -226,11 +226,11 @@ static void add_verb_options(struct dt_strbuf *out, const struct dt_cli_verb *ve
     const struct dt_cli_verb *as = NULL;
     bool begun = false;
     for (size_t i = 0; i < verb->n_options; i++)
-        if (!is_of_each_set(&verb->options[i]) && described_by(&verb->options[i]) == verb)
-            add_row(out, &verb->options[i], &begun);
+        if (!is_option_of_every_set(&verb->options[i]) && find_describing_verb(&verb->options[i]) == verb)
+            add_option_row(out, &verb->options[i], &begun);
     for (size_t i = 0; i < verb->n_options; i++) {
-        const struct dt_cli_verb *first = described_by(&verb->options[i]);
-        if (is_of_each_set(&verb->options[i]) || first == verb)
+        const struct dt_cli_verb *first = find_describing_verb(&verb->options[i]);
+        if (is_option_of_every_set(&verb->options[i]) || first == verb)
             continue;
         if (first == as)
             dt_strbuf_adds(out, ", ");
@@ -244,7 +244,7 @@ static void add_verb_options(struct dt_strbuf *out, const struct dt_cli_verb *ve
         dt_strbuf_adds(out, ".\n");
 }
 
-static void add_section(struct dt_strbuf *out, const struct dt_cli_verb *verb)
+static void add_verb_section(struct dt_strbuf *out, const struct dt_cli_verb *verb)
 {
     dt_strbuf_addf(out, "\n### %s%s%s\n\n%s", verb->noun, verb->verb[0] ? " " : "", verb->verb, verb->help);
     if (verb->takes[0])
@@ -266,7 +266,7 @@ void dt_cli_add_reference(struct dt_strbuf *out)
         out, "# duetime, the command line\n\nMade by `duetime --reference`. [How it behaves](../api/cli/README.md).\n"
              "\n## Every command\n");
     for (size_t i = 0; i < dt_cli_n_common; i++)
-        add_row(out, &dt_cli_common[i], &begun);
+        add_option_row(out, &dt_cli_common[i], &begun);
     dt_strbuf_adds(out, "\n" SETTINGS "\n");
     dt_strbuf_adds(out, "\n| exit code | meaning |\n|---|---|\n");
     for (size_t i = 0; i < COUNT(exit_codes); i++)
@@ -278,11 +278,11 @@ void dt_cli_add_reference(struct dt_strbuf *out)
         of_sets++;
     begun = false;
     for (size_t i = 0; i < of_sets->n_options; i++)
-        if (is_of_each_set(&of_sets->options[i]))
-            add_row(out, &of_sets->options[i], &begun);
+        if (is_option_of_every_set(&of_sets->options[i]))
+            add_option_row(out, &of_sets->options[i], &begun);
     dt_strbuf_adds(out, "\n## Commands\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
-        add_section(out, &dt_cli_verbs[i]);
+        add_verb_section(out, &dt_cli_verbs[i]);
 }
 
 /* ---- requests ---- */
@@ -336,7 +336,7 @@ static bool has_choices(const struct dt_cli_option *option)
     return option->takes && strchr(option->takes, '|');
 }
 
-static bool is_file(const struct dt_cli_option *option)
+static bool takes_file(const struct dt_cli_option *option)
 {
     return option->takes && strcmp(option->takes, "FILE") == 0;
 }
@@ -349,7 +349,7 @@ static void add_choices(struct dt_strbuf *out, const struct dt_cli_option *optio
 }
 
 /* Adds text for use between single quotes. Characters in `escaped` get a backslash. */
-static void add_sentence(struct dt_strbuf *out, const char *text, const char *escaped)
+static void add_single_quoted_text(struct dt_strbuf *out, const char *text, const char *escaped)
 {
     for (; *text; text++) {
         if (strchr(escaped, *text))
@@ -360,14 +360,14 @@ static void add_sentence(struct dt_strbuf *out, const char *text, const char *es
     }
 }
 
-static void add_completed_options(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
+static void add_option_words(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         dt_strbuf_addf(out, " --%s", options[i].name);
 }
 
 /* Adds a `case` pattern that matches the position after an option. verb NULL: the option belongs to all verbs. */
-static void add_place(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
+static void add_case_pattern(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
     if (verb)
         dt_strbuf_addf(out, "    '%s%s%s --%s') ", verb->noun, verb->verb[0] ? " " : "", verb->verb, option->name);
@@ -377,12 +377,12 @@ static void add_place(struct dt_strbuf *out, const struct dt_cli_verb *verb, con
 
 /* ---- bash ---- */
 
-static void bash_noun(struct dt_strbuf *out, const char *noun)
+static void add_bash_noun(struct dt_strbuf *out, const char *noun)
 {
     dt_strbuf_addf(out, " %s", noun);
 }
 
-static void bash_verbs(struct dt_strbuf *out, const char *noun)
+static void add_bash_verbs(struct dt_strbuf *out, const char *noun)
 {
     dt_strbuf_addf(out, "    %s) verbs='", noun);
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
@@ -391,12 +391,12 @@ static void bash_verbs(struct dt_strbuf *out, const char *noun)
     dt_strbuf_adds(out, "' ;;\n");
 }
 
-static void bash_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
+static void add_bash_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
-    if (!has_choices(option) && !is_file(option))
+    if (!has_choices(option) && !takes_file(option))
         return;
-    add_place(out, verb, option);
-    if (is_file(option)) {
+    add_case_pattern(out, verb, option);
+    if (takes_file(option)) {
         dt_strbuf_adds(out, "compopt -o default; return ;;\n");
         return;
     }
@@ -413,65 +413,65 @@ static void add_bash(struct dt_strbuf *out)
                         "noun=${COMP_WORDS[1]} verb=${COMP_WORDS[2]} verbs= options=\n"
                         "    COMPREPLY=()\n"
                         "    if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W '");
-    for_each_noun(out, bash_noun);
+    for_each_noun(out, add_bash_noun);
     dt_strbuf_adds(out, "' -- \"$cur\")); return; fi\n    case $noun in\n");
-    for_each_noun(out, bash_verbs);
+    for_each_noun(out, add_bash_verbs);
     dt_strbuf_adds(out, "    esac\n"
                         "    [ -n \"$verbs\" ] || verb=\n"
                         "    if ((COMP_CWORD == 2)) && [ -n \"$verbs\" ]; then COMPREPLY=($(compgen -W \"$verbs\" -- "
                         "\"$cur\")); return; fi\n"
                         "    case \"$noun${verb:+ $verb} $prev\" in\n");
-    for_each_option(out, bash_value);
+    for_each_option(out, add_bash_value);
     dt_strbuf_adds(out, "    esac\n    case \"$noun${verb:+ $verb}\" in\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++) {
         dt_strbuf_addf(out, "    '%s%s%s') options='", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
                        dt_cli_verbs[i].verb);
-        add_completed_options(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
+        add_option_words(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
         dt_strbuf_adds(out, "' ;;\n");
     }
     dt_strbuf_adds(out, "    esac\n    COMPREPLY=($(compgen -W \"$options");
-    add_completed_options(out, dt_cli_common, dt_cli_n_common);
+    add_option_words(out, dt_cli_common, dt_cli_n_common);
     dt_strbuf_adds(out, "\" -- \"$cur\"))\n}\ncomplete -o bashdefault -F _duetime duetime\n");
 }
 
 /* ---- zsh ---- */
 
-static void zsh_item(struct dt_strbuf *out, const char *word, const char *help)
+static void add_zsh_item(struct dt_strbuf *out, const char *word, const char *help)
 {
     dt_strbuf_addf(out, " '%s:", word);
-    add_sentence(out, help, ":\\");
+    add_single_quoted_text(out, help, ":\\");
     dt_strbuf_addc(out, '\'');
 }
 
-static void zsh_noun(struct dt_strbuf *out, const char *noun)
+static void add_zsh_noun(struct dt_strbuf *out, const char *noun)
 {
-    zsh_item(out, noun, dt_cli_noun_help(noun));
+    add_zsh_item(out, noun, dt_cli_noun_help(noun));
 }
 
-static void zsh_verbs(struct dt_strbuf *out, const char *noun)
+static void add_zsh_verbs(struct dt_strbuf *out, const char *noun)
 {
     dt_strbuf_addf(out, "    %s) items=(", noun);
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         if (strcmp(dt_cli_verbs[i].noun, noun) == 0 && dt_cli_verbs[i].verb[0])
-            zsh_item(out, dt_cli_verbs[i].verb, dt_cli_verbs[i].help);
+            add_zsh_item(out, dt_cli_verbs[i].verb, dt_cli_verbs[i].help);
     dt_strbuf_adds(out, ") ;;\n");
 }
 
-static void zsh_options(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
+static void add_zsh_options(struct dt_strbuf *out, const struct dt_cli_option *options, size_t n)
 {
     char word[64];
     for (size_t i = 0; i < n; i++) {
         snprintf(word, sizeof(word), "--%s", options[i].name);
-        zsh_item(out, word, options[i].help);
+        add_zsh_item(out, word, options[i].help);
     }
 }
 
-static void zsh_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
+static void add_zsh_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
-    if (!has_choices(option) && !is_file(option))
+    if (!has_choices(option) && !takes_file(option))
         return;
-    add_place(out, verb, option);
-    if (is_file(option)) {
+    add_case_pattern(out, verb, option);
+    if (takes_file(option)) {
         dt_strbuf_adds(out, "_files; return ;;\n");
         return;
     }
@@ -488,48 +488,48 @@ static void add_zsh(struct dt_strbuf *out)
                         "  local -a items\n"
                         "  local noun=$words[2] verb=$words[3]\n"
                         "  if ((CURRENT == 2)); then items=(");
-    for_each_noun(out, zsh_noun);
+    for_each_noun(out, add_zsh_noun);
     dt_strbuf_adds(out, "); _describe command items; return; fi\n  case $noun in\n");
-    for_each_noun(out, zsh_verbs);
+    for_each_noun(out, add_zsh_verbs);
     dt_strbuf_adds(out, "  esac\n"
                         "  (($#items)) || verb=\n"
                         "  if ((CURRENT == 3 && $#items)); then _describe command items; return; fi\n"
                         "  case \"$noun${verb:+ $verb} $words[CURRENT-1]\" in\n");
-    for_each_option(out, zsh_value);
+    for_each_option(out, add_zsh_value);
     dt_strbuf_adds(out, "  esac\n  items=()\n  case \"$noun${verb:+ $verb}\" in\n");
     for (size_t i = 0; i < dt_cli_n_verbs; i++) {
         dt_strbuf_addf(out, "    '%s%s%s') items=(", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
                        dt_cli_verbs[i].verb);
-        zsh_options(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
+        add_zsh_options(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
         dt_strbuf_adds(out, ") ;;\n");
     }
     dt_strbuf_adds(out, "  esac\n  items+=(");
-    zsh_options(out, dt_cli_common, dt_cli_n_common);
+    add_zsh_options(out, dt_cli_common, dt_cli_n_common);
     dt_strbuf_adds(out, ")\n  _describe option items\n}\ncompdef _duetime duetime\n");
 }
 
 /* ---- fish ---- */
 
-static void fish_noun(struct dt_strbuf *out, const char *noun)
+static void add_fish_noun(struct dt_strbuf *out, const char *noun)
 {
     dt_strbuf_addf(out, "complete -c duetime -f -n __fish_use_subcommand -a %s -d '", noun);
-    add_sentence(out, dt_cli_noun_help(noun), "\\'");
+    add_single_quoted_text(out, dt_cli_noun_help(noun), "\\'");
     dt_strbuf_adds(out, "'\n");
 }
 
-static void fish_option(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
+static void add_fish_option(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
     dt_strbuf_adds(out, "complete -c duetime -f");
     if (verb)
         dt_strbuf_addf(out, " -n '__duetime_at %s %s'", verb->noun, verb->verb);
-    dt_strbuf_addf(out, " -l %s%s", option->name, !option->takes ? "" : is_file(option) ? " -r -F" : " -x");
+    dt_strbuf_addf(out, " -l %s%s", option->name, !option->takes ? "" : takes_file(option) ? " -r -F" : " -x");
     if (has_choices(option)) {
         dt_strbuf_adds(out, " -a '");
         add_choices(out, option);
         dt_strbuf_addc(out, '\'');
     }
     dt_strbuf_adds(out, " -d '");
-    add_sentence(out, option->help, "\\'");
+    add_single_quoted_text(out, option->help, "\\'");
     dt_strbuf_adds(out, "'\n");
 }
 
@@ -545,15 +545,15 @@ static void add_fish(struct dt_strbuf *out)
                         "    set -l words (commandline -opc)\n"
                         "    test (count $words) -eq 2; and test \"$words[2]\" = \"$argv[1]\"\n"
                         "end\n");
-    for_each_noun(out, fish_noun);
+    for_each_noun(out, add_fish_noun);
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         if (dt_cli_verbs[i].verb[0]) {
             dt_strbuf_addf(out, "complete -c duetime -f -n '__duetime_verb %s' -a %s -d '", dt_cli_verbs[i].noun,
                            dt_cli_verbs[i].verb);
-            add_sentence(out, dt_cli_verbs[i].help, "\\'");
+            add_single_quoted_text(out, dt_cli_verbs[i].help, "\\'");
             dt_strbuf_adds(out, "'\n");
         }
-    for_each_option(out, fish_option);
+    for_each_option(out, add_fish_option);
 }
 
 bool dt_cli_add_completion(struct dt_strbuf *out, const char *shell)

@@ -18,7 +18,7 @@
 
 /* Returns the width or height of the terminal: the environment variable if it is set, else `own`, the size that the
  * terminal reports, else `usual`. */
-static unsigned length_of(const char *variable, unsigned own, unsigned usual)
+static unsigned choose_terminal_length(const char *variable, unsigned own, unsigned usual)
 {
     const char *text = getenv(variable);
     int given = text ? atoi(text) : 0; // NOLINT(cert-err34-c): 0 if it is not a number
@@ -36,9 +36,9 @@ static void read_terminal(struct dt_cli *cli)
     cli->colours = (!plain || !*plain) && term && strcmp(term, "dumb") != 0;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
         size = (struct winsize){0};
-    cli->width = length_of("COLUMNS", size.ws_col, 80);
+    cli->width = choose_terminal_length("COLUMNS", size.ws_col, 80);
     cli->width = cli->width < NARROWEST ? NARROWEST : cli->width;
-    cli->height = length_of("LINES", size.ws_row, 24);
+    cli->height = choose_terminal_length("LINES", size.ws_row, 24);
 }
 
 /* ---- verbs that need no API ---- */
@@ -89,7 +89,7 @@ static int run_completion(struct dt_cli *cli)
 /* ---- the program ---- */
 
 /* Returns the function that carries out a call. */
-static dt_cli_run *runner_of(const struct dt_cli_call *call)
+static dt_cli_run *find_runner(const struct dt_cli_call *call)
 {
     static dt_cli_run *const runs[] = {
         [DT_CLI_BY_REQUEST] = dt_cli_run_request,   [DT_CLI_BY_SET] = dt_cli_run_set,
@@ -123,7 +123,7 @@ static int run_with_api(struct dt_cli *cli)
         status = dt_cli_settings_read(cli->call, &cli->settings, &err);
     if (status == DT_OK)
         status = dt_rest_new(&cli->settings, &cli->rest, &err);
-    int code = status == DT_OK ? runner_of(cli->call)(cli) : dt_cli_failed(status, &err);
+    int code = status == DT_OK ? find_runner(cli->call)(cli) : dt_cli_failed(status, &err);
     dt_rest_free(cli->rest);
     dt_cli_settings_clear(&cli->settings);
     return code;
@@ -195,5 +195,5 @@ int main(int argc, char **argv)
     dt_cli_fix_times(&call, dt_clock_real_ms(cli.clock), &times);
     if (call.help)
         return close_output(&cli, run_help(&cli));
-    return close_output(&cli, call.verb->method ? run_with_api(&cli) : runner_of(&call)(&cli));
+    return close_output(&cli, call.verb->method ? run_with_api(&cli) : find_runner(&call)(&cli));
 }

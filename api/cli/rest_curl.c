@@ -18,7 +18,7 @@ struct dt_rest {
 
 /* ---- the answer ---- */
 
-static size_t take_body(char *p, size_t size, size_t n, void *arg)
+static size_t append_body(char *p, size_t size, size_t n, void *arg)
 {
     struct dt_rest_answer *answer = arg;
     if (answer->body.n + size * n > DT_REST_ANSWER_MAX)
@@ -27,7 +27,7 @@ static size_t take_body(char *p, size_t size, size_t n, void *arg)
     return answer->body.failed ? 0 : size * n;
 }
 
-static size_t take_header(char *p, size_t size, size_t n, void *arg)
+static size_t read_header(char *p, size_t size, size_t n, void *arg)
 {
     static const char date[] = "date:";
     static const char retry[] = "retry-after:";
@@ -79,7 +79,7 @@ static int check_signal(void *arg, curl_off_t, curl_off_t, curl_off_t, curl_off_
 /* ---- handles ---- */
 
 /* Returns the path of a Unix socket if the URL is unix:/path, else NULL. */
-static const char *unix_path(const struct dt_cli_settings *settings)
+static const char *unix_socket_path(const struct dt_cli_settings *settings)
 {
     return strncmp(settings->url, "unix:", 5) == 0 ? settings->url + 5 : NULL;
 }
@@ -103,8 +103,8 @@ dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, str
     curl_easy_setopt(rest->easy, CURLOPT_USERAGENT, "duetime-cli/" DUETIME_VERSION);
     curl_easy_setopt(rest->easy, CURLOPT_ACCEPT_ENCODING, "");
     curl_easy_setopt(rest->easy, CURLOPT_CERTINFO, 1L);
-    curl_easy_setopt(rest->easy, CURLOPT_WRITEFUNCTION, take_body);
-    curl_easy_setopt(rest->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(rest->easy, CURLOPT_WRITEFUNCTION, append_body);
+    curl_easy_setopt(rest->easy, CURLOPT_HEADERFUNCTION, read_header);
     curl_easy_setopt(rest->easy, CURLOPT_XFERINFOFUNCTION, check_signal);
     curl_easy_setopt(rest->easy, CURLOPT_XFERINFODATA, rest);
     curl_easy_setopt(rest->easy, CURLOPT_NOPROGRESS, 0L);
@@ -114,8 +114,8 @@ dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, str
         curl_easy_setopt(rest->easy, CURLOPT_SSLCERT, settings->cert_file);
         curl_easy_setopt(rest->easy, CURLOPT_SSLKEY, settings->key_file ? settings->key_file : settings->cert_file);
     }
-    if (unix_path(settings))
-        curl_easy_setopt(rest->easy, CURLOPT_UNIX_SOCKET_PATH, unix_path(settings));
+    if (unix_socket_path(settings))
+        curl_easy_setopt(rest->easy, CURLOPT_UNIX_SOCKET_PATH, unix_socket_path(settings));
     *out = rest;
     return DT_OK;
 }
@@ -184,7 +184,7 @@ dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, stru
     answer->status = 0;
     answer->date_s = answer->retry_after_s = answer->cert_ends_at_s = 0;
     rest->answer = answer;
-    dt_strbuf_addf(&url, "%s%s", unix_path(settings) ? "http://localhost" : settings->url, request->path);
+    dt_strbuf_addf(&url, "%s%s", unix_socket_path(settings) ? "http://localhost" : settings->url, request->path);
     dt_strbuf_addf(&bearer, "Bearer %s", settings->token ? settings->token : "");
     bool good = !url.failed && !bearer.failed && add_header(&headers, "Expect", "");
     if (settings->token)

@@ -64,7 +64,7 @@ struct import {
 
 /* ---- the file ---- */
 
-static int next_byte(struct lines *lines)
+static int read_byte(struct lines *lines)
 {
     int c = getc_unlocked(lines->in);
     lines->bytes += c != EOF;
@@ -72,18 +72,18 @@ static int next_byte(struct lines *lines)
     return c;
 }
 
-static dt_status fail_too_long(const struct lines *lines, struct dt_error *err)
+static dt_status fail_line_too_long(const struct lines *lines, struct dt_error *err)
 {
     return dt_fail(err, DT_INVALID, "line %lld is longer than %zu MiB", (long long)lines->line, LINE_BYTES >> 20);
 }
 
-static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+static dt_status read_json_line(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     size_t begin = out->n;
     bool blank = true;
     int c;
     lines->line = lines->at;
-    while ((c = next_byte(lines)) != EOF) {
+    while ((c = read_byte(lines)) != EOF) {
         if (c == '\n' && !blank)
             break;
         if (c == '\n') {
@@ -99,7 +99,7 @@ static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt
             blank = true;
         }
         if (out->n - begin > LINE_BYTES)
-            return fail_too_long(lines, err);
+            return fail_line_too_long(lines, err);
     }
     if (blank) {
         out->n = begin;
@@ -110,11 +110,11 @@ static dt_status next_json(struct lines *lines, struct dt_strbuf *out, struct dt
 }
 
 /* Reads a cell in double quotes, after the opening quote. Returns the byte after the closing quote. */
-static int quoted_cell(struct lines *lines)
+static int read_quoted_cell(struct lines *lines)
 {
     int c;
-    while ((c = next_byte(lines)) != EOF && lines->cell.n <= LINE_BYTES) {
-        if (c == '"' && (c = next_byte(lines)) != '"')
+    while ((c = read_byte(lines)) != EOF && lines->cell.n <= LINE_BYTES) {
+        if (c == '"' && (c = read_byte(lines)) != '"')
             return c;
         dt_strbuf_addc(&lines->cell, (char)c);
     }
@@ -122,38 +122,38 @@ static int quoted_cell(struct lines *lines)
 }
 
 /* Reads a cell. Returns the byte that follows the cell: a comma, a line feed or EOF; -2: the cell is malformed. */
-static int next_cell(struct lines *lines)
+static int read_cell(struct lines *lines)
 {
     dt_strbuf_reset(&lines->cell);
-    int c = next_byte(lines);
+    int c = read_byte(lines);
     if (c == '"') {
-        c = quoted_cell(lines);
+        c = read_quoted_cell(lines);
     } else {
-        for (; c != ',' && c != '\n' && c != EOF && c != '"' && lines->cell.n <= LINE_BYTES; c = next_byte(lines))
+        for (; c != ',' && c != '\n' && c != EOF && c != '"' && lines->cell.n <= LINE_BYTES; c = read_byte(lines))
             dt_strbuf_addc(&lines->cell, (char)c);
         if (c == '\n' && lines->cell.n > 0 && lines->cell.p[lines->cell.n - 1] == '\r')
             lines->cell.n--;
     }
-    c = c == '\r' ? next_byte(lines) : c;
+    c = c == '\r' ? read_byte(lines) : c;
     return c == ',' || c == '\n' || c == EOF ? c : -2;
 }
 
-static dt_status fail_cell(const struct lines *lines, struct dt_error *err)
+static dt_status fail_invalid_cell(const struct lines *lines, struct dt_error *err)
 {
     return lines->cell.n > LINE_BYTES
-               ? fail_too_long(lines, err)
+               ? fail_line_too_long(lines, err)
                : dt_fail(err, DT_INVALID, "line %lld is not valid CSV: a quote is misplaced or missing",
                          (long long)lines->line);
 }
 
 /* Reads the first line of a CSV file, after skipping a byte order mark. */
-static dt_status read_names(struct lines *lines, struct dt_error *err)
+static dt_status read_column_names(struct lines *lines, struct dt_error *err)
 {
     static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
     lines->line = lines->at;
-    int c = next_byte(lines);
+    int c = read_byte(lines);
     for (size_t i = 1; c == mark[0] && i < sizeof(mark); i++)
-        if (next_byte(lines) != mark[i])
+        if (read_byte(lines) != mark[i])
             return dt_fail(err, DT_INVALID, "the first line must have the names of the columns, but is not UTF-8");
     if (c != mark[0]) {
         lines->bytes -= c != EOF;
@@ -161,9 +161,9 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
         ungetc(c, lines->in);
     }
     for (c = ','; c == ',';) {
-        c = next_cell(lines);
+        c = read_cell(lines);
         if (c == -2)
-            return fail_cell(lines, err);
+            return fail_invalid_cell(lines, err);
         struct dt_str name = dt_str_trimmed(dt_strbuf_str(&lines->cell));
         if (name.n == 0)
             return dt_fail(err, DT_INVALID, "the first line must have the names of the columns: a column has no name");
@@ -174,14 +174,14 @@ static dt_status read_names(struct lines *lines, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+static dt_status read_csv_line(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     bool first = true;
     int c = 0;
-    dt_status status = lines->named ? DT_OK : read_names(lines, err);
+    dt_status status = lines->named ? DT_OK : read_column_names(lines, err);
     if (status != DT_OK)
         return status;
-    while ((c = next_byte(lines)) == '\n' || c == '\r')
+    while ((c = read_byte(lines)) == '\n' || c == '\r')
         ; /* skips an empty line */
     if (c == EOF)
         return DT_NOT_FOUND;
@@ -191,9 +191,9 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
     dt_strbuf_addc(out, '{');
     const char *name = lines->names.p;
     for (c = ','; c == ','; name += strlen(name) + 1) {
-        c = next_cell(lines);
+        c = read_cell(lines);
         if (c == -2)
-            return fail_cell(lines, err);
+            return fail_invalid_cell(lines, err);
         if (name == lines->names.p + lines->names.n)
             return dt_fail(err, DT_INVALID, "line %lld has more cells than the first line has names",
                            (long long)lines->line);
@@ -221,10 +221,10 @@ static dt_status next_csv(struct lines *lines, struct dt_strbuf *out, struct dt_
 
 /* Appends the next job as a JSON object on one line; skips empty lines. NOT_FOUND: no job is left. INVALID: the line
  * that err names cannot be read. */
-static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
+static dt_status read_next_job(struct lines *lines, struct dt_strbuf *out, struct dt_error *err)
 {
     size_t begin = out->n;
-    dt_status status = lines->csv ? next_csv(lines, out, err) : next_json(lines, out, err);
+    dt_status status = lines->csv ? read_csv_line(lines, out, err) : read_json_line(lines, out, err);
     if (ferror(lines->in)) /* the last job that was read may be incomplete */
         status = dt_fail(err, DT_INVALID, "line %lld cannot be read: %s", (long long)lines->at, strerror(errno));
     if (status == DT_OK && out->failed)
@@ -237,7 +237,7 @@ static dt_status next_job(struct lines *lines, struct dt_strbuf *out, struct dt_
 /* ---- the batch ---- */
 
 /* Removes all lines from the batch except the chosen ones; keeps their order. */
-static void keep_lines(struct import *im, const bool *chosen)
+static void keep_chosen_lines(struct import *im, const bool *chosen)
 {
     size_t at = 0;
     unsigned n = 0;
@@ -287,7 +287,7 @@ static void report_refusal(struct import *im, int64_t number, const struct dt_js
 
 /* Called if it is unknown whether a line's job was created. True: the line stays in the batch, because its key makes a
  * repeat harmless. */
-static bool may_repeat_unknown(struct import *im, unsigned i)
+static bool may_resend_unknown_line(struct import *im, unsigned i)
 {
     struct dt_str text = {im->text.p + im->batch[i].begin, im->batch[i].n};
     struct dt_json_limits limits = {.depth = 64, .opaque = "payload"};
@@ -323,14 +323,14 @@ static bool count_result(struct import *im, unsigned i, struct dt_str result, bo
     if (beyond || rest)
         return true;
     if (dt_str_is(type, "/problems/outcome-unknown"))
-        return may_repeat_unknown(im, i);
+        return may_resend_unknown_line(im, i);
     if (status == 503 || status == 408)
         return true;
     report_refusal(im, im->batch[i].number, root);
     return false;
 }
 
-static void pause_a_while(struct import *im)
+static void pause_import(struct import *im)
 {
     im->idle++;
     nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
@@ -357,11 +357,11 @@ static int read_answer(struct import *im, unsigned sent, bool *again)
     }
     for (unsigned i = 0; i < sent; i++)
         left += again[i];
-    keep_lines(im, again);
+    keep_chosen_lines(im, again);
     if (left < sent)
         im->idle = 0;
     if (left > 0 && im->most == most)
-        pause_a_while(im);
+        pause_import(im);
     return im->idle < PATIENCE ? DT_CLI_DONE : DT_CLI_UNREACHED;
 }
 
@@ -379,7 +379,7 @@ static int send_batch(struct import *im, bool *again)
     if (status == DT_OK && im->answer.status == 200)
         return read_answer(im, sent, again);
     if (status == DT_OK && im->answer.status == 503 && im->idle < PATIENCE) {
-        pause_a_while(im);
+        pause_import(im);
         return DT_CLI_DONE;
     }
     if (status == DT_OK)
@@ -390,13 +390,13 @@ static int send_batch(struct import *im, bool *again)
     }
     /* The batch got no answer. Lines that may be sent again stay in it. */
     for (unsigned i = 0; i < im->n; i++)
-        again[i] = i >= sent || !im->answer.reached || may_repeat_unknown(im, i);
-    keep_lines(im, again);
-    pause_a_while(im);
+        again[i] = i >= sent || !im->answer.reached || may_resend_unknown_line(im, i);
+    keep_chosen_lines(im, again);
+    pause_import(im);
     return DT_CLI_DONE;
 }
 
-static int import_all(struct import *im)
+static int import_all_jobs(struct import *im)
 {
     bool again[BATCH_LINES];
     struct dt_error err = {0};
@@ -406,7 +406,7 @@ static int import_all(struct import *im)
     while (code == DT_CLI_DONE && !dt_rest_signal() && (status == DT_OK || im->n > 0)) {
         while (status == DT_OK && im->n < im->most && im->text.n < BATCH_BYTES) {
             size_t begin = im->text.n;
-            status = next_job(&im->lines, &im->text, &err);
+            status = read_next_job(&im->lines, &im->text, &err);
             if (status == DT_OK) {
                 dt_assert_cmp(im->n, <, BATCH_LINES);
                 im->batch[im->n++] = (struct line){begin, im->text.n - begin - 1, im->lines.line};
@@ -445,7 +445,7 @@ int dt_cli_run_import(struct dt_cli *cli)
     im.size = fstat(fileno(in), &file) == 0 && S_ISREG(file.st_mode) ? file.st_size : 0;
     im.batch = calloc(BATCH_LINES, sizeof(*im.batch));
     if (im.batch && dt_json_new(&im.json) == DT_OK) {
-        code = import_all(&im);
+        code = import_all_jobs(&im);
         snprintf(sums, sizeof(sums), "{\"made\":%lld,\"existing\":%lld,\"refused\":%lld,\"unknown\":%lld}",
                  (long long)im.made, (long long)im.existing, (long long)im.refused, (long long)im.unknown);
         dt_strbuf_addf(&cli->done, "jobs import: %s", sums);

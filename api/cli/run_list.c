@@ -133,7 +133,7 @@ static int64_t count_jobs(struct listing *l)
     return dt_json_int_of(l->json, dt_json_member(l->json, n, "counts"), state ? state : "scheduled");
 }
 
-static int list_all(struct listing *l)
+static int list_all_pages(struct listing *l)
 {
     int code;
     dt_cli_progress_begin(&l->progress, l->cli->clock, l->cli->call->verb->list);
@@ -170,7 +170,7 @@ int dt_cli_run_list(struct dt_cli *cli)
     if (!l.list || dt_json_new(&l.json) != DT_OK)
         code = DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
-        code = list_all(&l);
+        code = list_all_pages(&l);
     dt_cli_list_end(l.list);
     if (code == DT_CLI_DONE && l.done == 0)
         dt_cli_say_nothing(cli);

@@ -65,7 +65,7 @@ static int send_and_show(struct dt_cli *cli, struct exchange *x, int64_t timeout
 }
 
 /* Finds the id of the job that the call names by topic and key. */
-static int find_id(struct dt_cli *cli, char id[32])
+static int find_job_id(struct dt_cli *cli, char id[32])
 {
     struct exchange x;
     struct dt_cli_call plain = {.verb = cli->call->verb};
@@ -93,7 +93,7 @@ int dt_cli_run_request(struct dt_cli *cli)
     const char *one[] = {id};
     struct exchange x;
     struct dt_error err = {0};
-    int code = by_key ? find_id(cli, id) : DT_CLI_DONE;
+    int code = by_key ? find_job_id(cli, id) : DT_CLI_DONE;
     if (code != DT_CLI_DONE)
         return code;
     dt_status status = begin_exchange(&x);
@@ -183,12 +183,12 @@ struct many {
     dt_json *json; /* the last answer, which is an operation */
 };
 
-static struct dt_str answer_text(const struct many *m, const char *name)
+static struct dt_str answer_member_text(const struct many *m, const char *name)
 {
     return dt_json_text_of(m->json, dt_json_root(m->json), name);
 }
 
-static int64_t answer_number(const struct many *m, const char *name)
+static int64_t answer_member_number(const struct many *m, const char *name)
 {
     return dt_json_int_of(m->json, dt_json_root(m->json), name);
 }
@@ -205,7 +205,8 @@ static int read_operation(struct many *m, const char *id)
 }
 
 /* Adds a command line that the user can copy. It has those options of this call that choose the API. */
-static void add_command(struct dt_strbuf *out, const struct dt_cli_call *call, const char *verb, const char *id)
+static void add_operation_command(struct dt_strbuf *out, const struct dt_cli_call *call, const char *verb,
+                                  const char *id)
 {
     static const char *const where[] = {"url", "context", "config", "token-file", "ca-file", "cert-file", "key-file"};
     dt_strbuf_addf(out, "\n  duetime operations %s %s", verb, id);
@@ -228,28 +229,28 @@ static int follow_operation(struct many *m)
 {
     char id[64];
     struct dt_cli_progress progress;
-    struct dt_str given = answer_text(m, "id");
+    struct dt_str given = answer_member_text(m, "id");
     int code = DT_CLI_DONE;
     snprintf(id, sizeof(id), "%.*s", (int)(given.n < 60 ? given.n : 60), given.p ? given.p : "");
     dt_cli_progress_begin(&progress, m->cli->clock, "jobs");
-    while (code == DT_CLI_DONE && dt_str_is(answer_text(m, "state"), "running") && !dt_rest_signal()) {
-        int64_t done = answer_number(m, "changed") + answer_number(m, "refused");
-        dt_cli_progress_tell(&progress, done, done, answer_number(m, "matched"));
+    while (code == DT_CLI_DONE && dt_str_is(answer_member_text(m, "state"), "running") && !dt_rest_signal()) {
+        int64_t done = answer_member_number(m, "changed") + answer_member_number(m, "refused");
+        dt_cli_progress_tell(&progress, done, done, answer_member_number(m, "matched"));
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
         code = read_operation(m, id);
     }
     dt_cli_progress_end(&progress);
-    if (code != DT_CLI_DONE || dt_str_is(answer_text(m, "state"), "running")) {
+    if (code != DT_CLI_DONE || dt_str_is(answer_member_text(m, "state"), "running")) {
         struct dt_strbuf out = {0};
         dt_strbuf_addf(&out, "duetime: operation %s continues without this program. To follow it, or to stop it:", id);
-        add_command(&out, m->cli->call, "watch", id);
-        add_command(&out, m->cli->call, "stop", id);
+        add_operation_command(&out, m->cli->call, "watch", id);
+        add_operation_command(&out, m->cli->call, "stop", id);
         fprintf(stderr, "%s\n", out.p ? out.p : "");
         dt_strbuf_clear(&out);
         return code;
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));
-    return dt_str_is(answer_text(m, "state"), "done") ? DT_CLI_DONE : DT_CLI_REFUSED;
+    return dt_str_is(answer_member_text(m, "state"), "done") ? DT_CLI_DONE : DT_CLI_REFUSED;
 }
 
 int dt_cli_run_follow(struct dt_cli *cli)
@@ -303,10 +304,10 @@ static int preview_operation(struct many *m, bool *go_on)
     if (code != DT_CLI_DONE)
         return code;
     if (!dry && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
-        struct dt_str kind = answer_text(m, "kind");
+        struct dt_str kind = answer_member_text(m, "kind");
         struct dt_strbuf plain = {0};
         dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
-        fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)answer_number(m, "matched"));
+        fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)answer_member_number(m, "matched"));
         dt_strbuf_clear(&plain);
         *go_on = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
         return *go_on ? DT_CLI_DONE : DT_CLI_REFUSED;
@@ -331,7 +332,7 @@ int dt_cli_run_many(struct dt_cli *cli)
     return code;
 }
 
-static int request_topic(struct many *m, const struct dt_cli_call *call, const char *method)
+static int send_topic_request(struct many *m, const struct dt_cli_call *call, const char *method)
 {
     struct dt_cli_request request = {0};
     struct dt_error err = {0};
@@ -360,7 +361,7 @@ static int preview_topic(struct many *m)
     char line[16];
     if (dt_cli_value(m->cli->call, "yes"))
         return DT_CLI_DONE;
-    int code = request_topic(m, &plain, "GET");
+    int code = send_topic_request(m, &plain, "GET");
     if (code != DT_CLI_DONE)
         return code;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
@@ -382,7 +383,7 @@ int dt_cli_run_delete(struct dt_cli *cli)
         return dt_cli_run_request(cli);
     int code = dt_json_new(&m.json) == DT_OK ? preview_topic(&m) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
-        code = request_topic(&m, cli->call, "DELETE");
+        code = send_topic_request(&m, cli->call, "DELETE");
     if (code == DT_CLI_DONE)
         code = follow_operation(&m);
     dt_json_free(m.json);
@@ -408,7 +409,7 @@ struct watch {
 };
 
 /* Shows the job if it has changed since the last poll. Returns true if the job is finished. */
-static bool show_change(struct watch *w)
+static bool show_job_if_changed(struct watch *w)
 {
     const struct dt_json_node *root = dt_json_root(w->json);
     const struct dt_json_node *version = dt_json_member(w->json, root, "version");
@@ -462,7 +463,7 @@ int dt_cli_run_watch(struct dt_cli *cli)
         status = dt_fail(&err, DT_NOMEM, "out of memory");
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
     int code = status == DT_OK ? poll_job(&w) : dt_cli_failed(status, &err);
-    while (code == DT_CLI_DONE && !show_change(&w)) {
+    while (code == DT_CLI_DONE && !show_job_if_changed(&w)) {
         if (ferror(stdout)) {
             code = DT_CLI_REFUSED;
             break;

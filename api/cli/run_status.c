@@ -27,7 +27,7 @@ struct overview {
 
 /* Requests a document for the screen. Any status of /readyz is accepted: if the API is not ready, the body of the
  * answer says so. */
-static int request_screen(struct overview *o, const char *path)
+static int request_document(struct overview *o, const char *path)
 {
     struct dt_error err = {0};
     dt_status status =
@@ -42,41 +42,43 @@ static int request_screen(struct overview *o, const char *path)
 }
 
 /* Returns the member as text: a string without quotes, any other value as JSON; "-" if the member is absent. */
-static struct dt_str screen_text(const dt_json *json, const struct dt_json_node *node, const char *name)
+static struct dt_str member_text_or_dash(const dt_json *json, const struct dt_json_node *node, const char *name)
 {
     const struct dt_json_node *m = dt_json_member(json, node, name);
     return !m ? DT_STR_LIT("-") : m->type == DT_JSON_STRING ? m->str : m->raw;
 }
 
-static void add_word(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *node, const char *name)
+static void add_name_and_value(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *node,
+                               const char *name)
 {
     dt_strbuf_addf(out, "%s ", name);
-    dt_cli_add_plain(out, screen_text(json, node, name));
+    dt_cli_add_plain(out, member_text_or_dash(json, node, name));
     dt_strbuf_adds(out, "  ");
 }
 
 static int show_readiness(struct overview *o, struct dt_strbuf *out)
 {
     static const char *const parts[] = {"mysql", "redis", "leaders", "kafka"};
-    int code = request_screen(o, "/readyz");
+    int code = request_document(o, "/readyz");
     if (code != DT_CLI_DONE)
         return code;
     const struct dt_json_node *root = dt_json_root(o->json);
-    struct dt_str status = screen_text(o->json, root, "status");
+    struct dt_str status = member_text_or_dash(o->json, root, "status");
     const char *colour = !o->cli->colours ? "" : dt_str_is(status, "ready") ? "\033[32m" : "\033[31m";
     dt_strbuf_adds(out, colour);
     dt_cli_add_plain(out, status);
     dt_strbuf_addf(out, "%s  ", colour[0] ? "\033[0m" : "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        add_word(out, o->json, root, parts[i]);
-    if (dt_str_is(screen_text(o->json, root, "workers"), "busy")) /* shown only if busy, to keep the line short */
-        add_word(out, o->json, root, "workers");
+        add_name_and_value(out, o->json, root, parts[i]);
+    if (dt_str_is(member_text_or_dash(o->json, root, "workers"),
+                  "busy")) /* shown only if busy, to keep the line short */
+        add_name_and_value(out, o->json, root, "workers");
     dt_strbuf_addc(out, '\n');
     return DT_CLI_DONE;
 }
 
 /* Appends the title, and "name value" for each member of the object, on as many lines as needed. */
-static void add_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
+static void add_object_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
 {
     const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
     bool there = node && node->type == DT_JSON_OBJECT;
@@ -116,7 +118,8 @@ struct part {
     unsigned n, room;
 };
 
-static struct part part_of(const struct overview *o, enum dt_cli_thing thing, const char *name, const char *rest)
+static struct part make_table_part(const struct overview *o, enum dt_cli_thing thing, const char *name,
+                                   const char *rest)
 {
     const struct dt_json_node *items = dt_json_member(o->json, dt_json_root(o->json), name);
     struct part part = {.thing = thing, .rest = rest};
@@ -131,13 +134,13 @@ static struct part part_of(const struct overview *o, enum dt_cli_thing thing, co
 
 /* Adds at most `most` rows: if `well`, rows whose health is ok; otherwise the other rows. Returns how many rows it
  * added. */
-static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
-                         unsigned most)
+static unsigned add_table_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
+                               unsigned most)
 {
     unsigned n = 0;
     for (const struct dt_json_node *item = dt_json_first(o->json, part->items); item && n < most;
          item = dt_json_sibling(o->json, part->items, item))
-        if (dt_str_is(screen_text(o->json, item, "health"), "ok") == well) {
+        if (dt_str_is(member_text_or_dash(o->json, item, "health"), "ok") == well) {
             dt_cli_list_row(list, o->json, item);
             n++;
         }
@@ -145,7 +148,7 @@ static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const str
 }
 
 /* Shows a table. If not all rows fit, rows with problems come before other rows. */
-static int show_part(struct overview *o, const struct part *part)
+static int show_table_part(struct overview *o, const struct part *part)
 {
     struct dt_cli_list *list = dt_cli_list_begin(o->cli, part->thing);
     if (!list)
@@ -154,7 +157,7 @@ static int show_part(struct overview *o, const struct part *part)
     for (; item; item = dt_json_sibling(o->json, part->items, item))
         dt_cli_list_row(list, o->json, item);
     if (part->room < part->n)
-        add_rows(o, list, part, true, part->room - add_rows(o, list, part, false, part->room));
+        add_table_rows(o, list, part, true, part->room - add_table_rows(o, list, part, false, part->room));
     dt_cli_list_end(list);
     if (part->room < part->n)
         printf("… and %u more: duetime %s\n", part->n - part->room, part->rest);
@@ -164,8 +167,8 @@ static int show_part(struct overview *o, const struct part *part)
 /* Shows the tables of shards and topics. head: number of lines above the tables. */
 static int show_tables(struct overview *o, unsigned head)
 {
-    struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
-    struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
+    struct part shards = make_table_part(o, DT_CLI_SHARD, "shards", "shards list");
+    struct part topics = make_table_part(o, DT_CLI_TRAFFIC, "topics", "topics list");
     unsigned taken = head + 4; /* 4: two table heads, a line between the tables, and the prompt */
     topics.n += (unsigned)dt_json_int_of(o->json, dt_json_root(o->json), "topics_more");
     shards.room = shards.n < SHARDS ? shards.n : SHARDS;
@@ -180,9 +183,9 @@ static int show_tables(struct overview *o, unsigned head)
         topics.room = topics.room < lines - shards.room ? topics.room : lines - shards.room;
         dt_assert_cmp(shards.room + topics.room, <=, lines);
     }
-    int code = show_part(o, &shards);
+    int code = show_table_part(o, &shards);
     putchar('\n');
-    return code == DT_CLI_DONE ? show_part(o, &topics) : code;
+    return code == DT_CLI_DONE ? show_table_part(o, &topics) : code;
 }
 
 /* ---- the screen ---- */
@@ -194,19 +197,19 @@ static int draw_screen(struct overview *o, bool clear)
     unsigned lines = 0;
     int code = show_readiness(o, &head);
     if (code == DT_CLI_DONE)
-        code = request_screen(o, "/v1/overview");
+        code = request_document(o, "/v1/overview");
     bool whole = code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT;
     if (whole) {
         const struct dt_json_node *root = dt_json_root(o->json);
         dt_strbuf_adds(&head, "duetime ");
-        dt_cli_add_plain(&head, screen_text(o->json, root, "version"));
+        dt_cli_add_plain(&head, member_text_or_dash(o->json, root, "version"));
         dt_strbuf_adds(&head, "  ");
-        add_word(&head, o->json, root, "now");
+        add_name_and_value(&head, o->json, root, "now");
         dt_strbuf_adds(&head, "\n\n");
-        add_line(o, &head, "a second", "rates");
-        add_line(o, &head, "lateness ms", "lateness_ms");
-        add_line(o, &head, "overdue", "overdue");
-        add_line(o, &head, "jobs", "jobs");
+        add_object_line(o, &head, "a second", "rates");
+        add_object_line(o, &head, "lateness ms", "lateness_ms");
+        add_object_line(o, &head, "overdue", "overdue");
+        add_object_line(o, &head, "jobs", "jobs");
         dt_strbuf_addc(&head, '\n');
     }
     if (whole && clear)
@@ -227,7 +230,7 @@ static int draw_json(struct overview *o)
     int code = DT_CLI_DONE;
     dt_json_begin_object(&out, NULL);
     for (size_t i = 0; code == DT_CLI_DONE && i < 2; i++) {
-        code = request_screen(o, parts[i][1]);
+        code = request_document(o, parts[i][1]);
         dt_json_name(&out, parts[i][0]);
         dt_json_add_compact(&out, dt_strbuf_str(&o->answer.body));
     }
@@ -289,7 +292,7 @@ struct doctor {
 };
 
 /* Adds a finding as text. If it has a cause, it is added below the cause; all findings of one kind share a line. */
-static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
+static void add_finding_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
 {
     const char *const parts[] = {"\n  means: ", f->means, "\n  do:    ", f->action, "\n  more:  ", f->page};
     const char *colour = strcmp(f->severity, "error") == 0 ? "\033[1;31m" : "\033[1;33m";
@@ -340,13 +343,13 @@ static void show_finding(struct doctor *d, const struct shown *f)
         dt_json_end_object(&out);
         dt_cli_show_json(d->cli, dt_strbuf_str(&out));
     } else {
-        add_as_text(d, &out, f);
+        add_finding_text(d, &out, f);
         fwrite(out.p ? out.p : "", 1, out.n, stdout);
     }
     dt_strbuf_clear(&out);
 }
 
-static void show_found(struct doctor *d, enum dt_finding_kind kind, const char *detail)
+static void show_finding_of_kind(struct doctor *d, enum dt_finding_kind kind, const char *detail)
 {
     dt_assert_cmp(kind, <, DT_FINDING_KINDS);
     const struct dt_finding_kind_text *t = &dt_finding_kinds[kind];
@@ -361,18 +364,19 @@ static bool request_findings(struct doctor *d, const char *path)
     dt_status status =
         dt_rest_ask(d->cli->rest, &(struct dt_rest_request){.method = "GET", .path = path}, &d->answer, &err);
     if (status != DT_OK) {
-        show_found(d, DT_FINDING_UNREACHED, err.text);
+        show_finding_of_kind(d, DT_FINDING_UNREACHED, err.text);
         return false;
     }
     if (d->answer.status == 401 || d->answer.status == 403) {
-        show_found(d, DT_FINDING_TOKEN,
-                   d->answer.status == 401 ? "the API does not know this token" : "the token may not read this");
+        show_finding_of_kind(d, DT_FINDING_TOKEN,
+                             d->answer.status == 401 ? "the API does not know this token"
+                                                     : "the token may not read this");
         return false;
     }
     if (dt_json_parse(d->json, dt_strbuf_str(&d->answer.body), &(struct dt_json_limits){.depth = 16}, &err) == DT_OK &&
         dt_json_root(d->json)->type == DT_JSON_OBJECT)
         return true;
-    show_found(d, DT_FINDING_NOT_AN_API, d->cli->settings.url);
+    show_finding_of_kind(d, DT_FINDING_NOT_AN_API, d->cli->settings.url);
     return false;
 }
 
@@ -386,29 +390,29 @@ static bool check_readiness(struct doctor *d)
     if (settings->token && strncmp(settings->url, "http://", 7) == 0) {
         const char *host = settings->url + 7;
         if (strncmp(host, "127.", 4) != 0 && strncmp(host, "localhost", 9) != 0 && strncmp(host, "[::1]", 5) != 0)
-            show_found(d, DT_FINDING_CLEAR_TOKEN, settings->url);
+            show_finding_of_kind(d, DT_FINDING_CLEAR_TOKEN, settings->url);
     }
     if (d->answer.cert_ends_at_s &&
         dt_finding_certificate("the certificate", d->answer.cert_ends_at_s, dt_clock_real_ms(d->cli->clock) / 1000,
                                detail, sizeof(detail)))
-        show_found(d, DT_FINDING_API_CERTIFICATE, detail);
+        show_finding_of_kind(d, DT_FINDING_API_CERTIFICATE, detail);
     const struct dt_json_node *root = dt_json_root(d->json);
     if (!dt_json_member(d->json, root, "mysql")) {
-        show_found(d, DT_FINDING_NOT_AN_API, settings->url);
+        show_finding_of_kind(d, DT_FINDING_NOT_AN_API, settings->url);
         return false;
     }
     const struct dt_json_node *draining = dt_json_member(d->json, root, "draining");
     if (draining && draining->type == DT_JSON_BOOL && draining->b)
-        show_found(d, DT_FINDING_DRAINING, "its /readyz says so");
+        show_finding_of_kind(d, DT_FINDING_DRAINING, "its /readyz says so");
     struct dt_str mysql = dt_json_text_of(d->json, root, "mysql");
     if (dt_str_is(mysql, "ok"))
         return true;
     snprintf(detail, sizeof(detail), "MySQL is %.*s", (int)(mysql.n < 64 ? mysql.n : 64), mysql.p ? mysql.p : "");
-    show_found(d,
-               dt_str_is(mysql, "schema")      ? DT_FINDING_SCHEMA
-               : dt_str_is(mysql, "read-only") ? DT_FINDING_READ_ONLY
-                                               : DT_FINDING_MYSQL_AWAY,
-               detail);
+    show_finding_of_kind(d,
+                         dt_str_is(mysql, "schema")      ? DT_FINDING_SCHEMA
+                         : dt_str_is(mysql, "read-only") ? DT_FINDING_READ_ONLY
+                                                         : DT_FINDING_MYSQL_AWAY,
+                         detail);
     return true;
 }
 
@@ -429,7 +433,7 @@ static bool check_installation(struct doctor *d)
     if (!dt_str_is(version, DUETIME_VERSION)) {
         snprintf(detail, sizeof(detail), "the API has version %.*s, this program %s",
                  (int)(version.n < 40 ? version.n : 40), version.p ? version.p : "", DUETIME_VERSION);
-        show_found(d, DT_FINDING_VERSIONS_DIFFER, detail);
+        show_finding_of_kind(d, DT_FINDING_VERSIONS_DIFFER, detail);
     }
     if (dt_time_parse(dt_json_text_of(d->json, root, "now"), &now_ms) != DT_OK)
         return true;
@@ -438,13 +442,14 @@ static bool check_installation(struct doctor *d)
     if (ahead > SKEW_MS || behind > SKEW_MS) {
         snprintf(detail, sizeof(detail), "the clock of this machine is %lld ms %s MySQL's",
                  (long long)(ahead > behind ? ahead : behind), ahead > behind ? "ahead of" : "behind");
-        show_found(d, DT_FINDING_CALLER_CLOCK, detail);
+        show_finding_of_kind(d, DT_FINDING_CALLER_CLOCK, detail);
     }
     return true;
 }
 
 /* Returns the member's text, terminated by a zero byte, in the arena; "" if the member is absent, never NULL. */
-static const char *copy_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
+static const char *copy_member_text(struct doctor *d, const struct dt_json_node *node, const char *name,
+                                    struct dt_arena *arena)
 {
     struct dt_str text = dt_json_text_of(d->json, node, name);
     struct dt_str copy = dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
@@ -465,14 +470,14 @@ static void show_api_findings(struct doctor *d)
     bool listed = findings && findings->type == DT_JSON_ARRAY;
     for (const struct dt_json_node *f = listed ? dt_json_first(d->json, findings) : NULL; f;
          f = dt_json_sibling(d->json, findings, f)) {
-        const char *cause = copy_of(d, f, "cause", &arena);
-        show_finding(d, &(struct shown){.name = copy_of(d, f, "finding", &arena),
-                                        .severity = copy_of(d, f, "severity", &arena),
-                                        .means = copy_of(d, f, "means", &arena),
-                                        .action = copy_of(d, f, "do", &arena),
-                                        .page = copy_of(d, f, "runbook", &arena),
-                                        .subject = copy_of(d, f, "subject", &arena),
-                                        .detail = copy_of(d, f, "detail", &arena),
+        const char *cause = copy_member_text(d, f, "cause", &arena);
+        show_finding(d, &(struct shown){.name = copy_member_text(d, f, "finding", &arena),
+                                        .severity = copy_member_text(d, f, "severity", &arena),
+                                        .means = copy_member_text(d, f, "means", &arena),
+                                        .action = copy_member_text(d, f, "do", &arena),
+                                        .page = copy_member_text(d, f, "runbook", &arena),
+                                        .subject = copy_member_text(d, f, "subject", &arena),
+                                        .detail = copy_member_text(d, f, "detail", &arena),
                                         .cause = cause[0] ? cause : NULL});
     }
     dt_arena_clear(&arena);
@@ -522,18 +527,18 @@ struct chart {
     struct dt_strbuf line;
 };
 
-static struct dt_str chart_text(const struct chart *c, const struct dt_json_node *node, const char *name)
+static struct dt_str chart_member_text(const struct chart *c, const struct dt_json_node *node, const char *name)
 {
     const struct dt_str text = dt_json_text_of(c->json, node, name);
     return text.p ? text : DT_STR_LIT("-");
 }
 
-static void show_step(struct chart *c, const struct dt_json_node *step)
+static void show_chart_step(struct chart *c, const struct dt_json_node *step)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     const struct dt_json_node *topics = dt_json_member(c->json, step, "topics");
     const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
-    const struct dt_str time = chart_text(c, step, "from");
+    const struct dt_str time = chart_member_text(c, step, "from");
     /* length of the time without fractions of a second, because a step is never shorter than a second */
     const size_t second = time.n > 19 ? 19 : time.n;
     const int64_t due = dt_json_int_of(c->json, step, "due");
@@ -550,7 +555,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     if (largest) { /* adds as much of the topic's name as fits in the line */
         struct dt_strbuf plain = {0};
         int room = (int)c->cli->width - BEFORE - c->bar;
-        dt_cli_add_plain(&plain, chart_text(c, largest, "topic"));
+        dt_cli_add_plain(&plain, chart_member_text(c, largest, "topic"));
         dt_cli_add_cut(&c->line, dt_strbuf_str(&plain), c->cli->width == 0 ? SIZE_MAX : room > 0 ? (size_t)room : 1);
         dt_strbuf_clear(&plain);
     }
@@ -576,10 +581,10 @@ static int show_chart(struct chart *c)
         if (json)
             dt_cli_show(c->cli, c->json, s);
         else
-            show_step(c, s);
+            show_chart_step(c, s);
     }
-    struct dt_str counted = chart_text(c, root, "counted_until");
-    if (!json && !dt_str_eq(counted, chart_text(c, root, "to")))
+    struct dt_str counted = chart_member_text(c, root, "counted_until");
+    if (!json && !dt_str_eq(counted, chart_member_text(c, root, "to")))
         dt_cli_say("steps from %.*s on are estimates", (int)counted.n, counted.p);
     const struct dt_json_node *topics = dt_json_member(c->json, root, "topics_counted");
     if (!json && topics && topics->type == DT_JSON_BOOL && !topics->b)

@@ -23,7 +23,7 @@ void dt_cli_settings_clear(struct dt_cli_settings *settings)
     *settings = (struct dt_cli_settings){0};
 }
 
-static dt_status set_text(char **place, const char *value, struct dt_error *err)
+static dt_status replace_text(char **place, const char *value, struct dt_error *err)
 {
     char *copy = strdup(value);
     if (!copy)
@@ -54,7 +54,7 @@ static dt_status set_token(struct dt_cli_settings *out, const char *token, const
             return dt_fail(err, DT_INVALID, "%s: this is not a token", from);
     char text[TOKEN_BYTES];
     snprintf(text, sizeof(text), "%.*s", (int)(n < sizeof(text) ? n : sizeof(text) - 1), token);
-    return set_text(&out->token, text, err);
+    return replace_text(&out->token, text, err);
 }
 
 static dt_status read_token(struct dt_cli_settings *out, const char *file, struct dt_error *err)
@@ -99,18 +99,18 @@ static const struct {
                           {"key_file", "DUETIME_KEY_FILE", "key-file"}};
 
 /* Returns a pointer to the setting of row i of tls_files. */
-static char **tls_file(struct dt_cli_settings *settings, size_t i)
+static char **find_tls_setting(struct dt_cli_settings *settings, size_t i)
 {
     char **places[TLS_FILES] = {&settings->ca_file, &settings->cert_file, &settings->key_file};
     dt_assert_cmp(i, <, TLS_FILES);
     return places[i];
 }
 
-static dt_status take_setting(struct file *file, const char *key, const char *value, const char *from)
+static dt_status apply_setting(struct file *file, const char *key, const char *value, const char *from)
 {
     char path[PATH_BYTES];
     if (strcmp(key, "url") == 0)
-        return set_text(&file->out->url, value, file->err);
+        return replace_text(&file->out->url, value, file->err);
     if (strcmp(key, "token") == 0)
         return set_token(file->out, value, from, file->err);
     if (strcmp(key, "token_file") == 0)
@@ -118,7 +118,7 @@ static dt_status take_setting(struct file *file, const char *key, const char *va
     for (size_t i = 0; i < TLS_FILES; i++)
         if (strcmp(tls_files[i].key, key) == 0) {
             expand_path(value, path);
-            return set_text(tls_file(file->out, i), path, file->err);
+            return replace_text(find_tls_setting(file->out, i), path, file->err);
         }
     if (strcmp(key, "timeout") == 0)
         return set_timeout(file->out, value, from, file->err);
@@ -127,7 +127,7 @@ static dt_status take_setting(struct file *file, const char *key, const char *va
                    from, key);
 }
 
-static int take_line(void *arg, const char *section, const char *key, const char *value)
+static int apply_config_line(void *arg, const char *section, const char *key, const char *value)
 {
     struct file *file = arg;
     char from[PATH_BYTES + 160];
@@ -145,7 +145,7 @@ static int take_line(void *arg, const char *section, const char *key, const char
         return 1;
     file->found = true;
     snprintf(from, sizeof(from), "%s, [%.80s] %.40s", file->path, section, key);
-    file->status = take_setting(file, key, value, from);
+    file->status = apply_setting(file, key, value, from);
     return file->status == DT_OK;
 }
 
@@ -174,7 +174,7 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
         return wanted || given ? dt_fail(err, DT_INVALID, "%s: %s", path, strerror(errno)) : DT_OK;
     struct file file = {.out = out, .path = path, .wanted = wanted, .err = err};
     snprintf(file.chosen, sizeof(file.chosen), "%s", wanted ? wanted : "default");
-    int line = ini_parse(path, take_line, &file);
+    int line = ini_parse(path, apply_config_line, &file);
     if (file.status != DT_OK)
         return file.status;
     if (line > 0)
@@ -196,7 +196,7 @@ static dt_status read_overrides(const struct dt_cli_call *call, struct dt_cli_se
     const char *token_file = dt_cli_value(call, "token-file");
     const char *timeout = dt_cli_value(call, "timeout");
     url = url ? url : environment_value("DUETIME_URL");
-    dt_status status = url ? set_text(&out->url, url, err) : DT_OK;
+    dt_status status = url ? replace_text(&out->url, url, err) : DT_OK;
     if (status == DT_OK && token)
         status = set_token(out, token, "DUETIME_TOKEN", err);
     if (status == DT_OK && token_file)
@@ -204,7 +204,7 @@ static dt_status read_overrides(const struct dt_cli_call *call, struct dt_cli_se
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
         const char *file = dt_cli_value(call, tls_files[i].option);
         file = file ? file : environment_value(tls_files[i].variable);
-        status = file ? set_text(tls_file(out, i), file, err) : DT_OK;
+        status = file ? replace_text(find_tls_setting(out, i), file, err) : DT_OK;
     }
     if (status == DT_OK && timeout)
         status = set_timeout(out, timeout, "--timeout", err);
@@ -215,7 +215,7 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
 {
     struct dt_cli_settings above = {0};
     *out = (struct dt_cli_settings){.timeout_ms = TIMEOUT_MS};
-    dt_status status = set_text(&out->url, URL_DEFAULT, err);
+    dt_status status = replace_text(&out->url, URL_DEFAULT, err);
     if (status == DT_OK)
         status = read_contexts(call, out, err);
     if (status == DT_OK)
@@ -225,12 +225,12 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
         out->token = NULL;
     }
     if (status == DT_OK && above.url)
-        status = set_text(&out->url, above.url, err);
+        status = replace_text(&out->url, above.url, err);
     if (status == DT_OK && above.token)
-        status = set_text(&out->token, above.token, err);
+        status = replace_text(&out->token, above.token, err);
     for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++)
-        if (*tls_file(&above, i))
-            status = set_text(tls_file(out, i), *tls_file(&above, i), err);
+        if (*find_tls_setting(&above, i))
+            status = replace_text(find_tls_setting(out, i), *find_tls_setting(&above, i), err);
     if (above.timeout_ms)
         out->timeout_ms = above.timeout_ms;
     dt_cli_settings_clear(&above);

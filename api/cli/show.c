@@ -140,7 +140,7 @@ void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
 }
 
 /* Counts the characters of UTF-8 text. Assumes that each character takes one cell of the terminal. */
-static size_t width_of(struct dt_str text)
+static size_t text_width(struct dt_str text)
 {
     size_t n = 0;
     for (size_t i = 0; i < text.n; i++)
@@ -151,7 +151,7 @@ static size_t width_of(struct dt_str text)
 void dt_cli_add_cut(struct dt_strbuf *out, struct dt_str text, size_t width)
 {
     size_t i = 0;
-    if (width_of(text) <= width) {
+    if (text_width(text) <= width) {
         dt_strbuf_add(out, text.p, text.n);
         return;
     }
@@ -162,7 +162,7 @@ void dt_cli_add_cut(struct dt_strbuf *out, struct dt_str text, size_t width)
     dt_strbuf_adds(out, "…");
 }
 
-static const char *colour_of(struct dt_str text)
+static const char *text_colour(struct dt_str text)
 {
     static const struct {
         const char *word, *colour;
@@ -218,7 +218,7 @@ void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_
     for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m))
         longest = m->name.n > longest ? m->name.n : longest;
     for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
-        const char *colour = cli->colours && m->type == DT_JSON_STRING ? colour_of(m->str) : NULL;
+        const char *colour = cli->colours && m->type == DT_JSON_STRING ? text_colour(m->str) : NULL;
         dt_cli_add_plain(&line, m->name);
         dt_strbuf_addf(&line, "%*s%s", (int)(longest - m->name.n + 2), "", colour ? colour : "");
         add_value(&line, m);
@@ -231,7 +231,8 @@ void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_
 /* ---- cells ---- */
 
 /* Finds the value for a column. "cron|every": the first of these members that is set; "a.b": member b of member a. */
-static const struct dt_json_node *cell_node(const dt_json *json, const struct dt_json_node *node, const char *member)
+static const struct dt_json_node *find_cell_node(const dt_json *json, const struct dt_json_node *node,
+                                                 const char *member)
 {
     char name[64];
     for (;;) {
@@ -282,7 +283,7 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
     dt_assert_cmp(list->n_cells + list->n, <=, list->cap);
     for (size_t i = 0; i < list->n; i++) {
         dt_strbuf_reset(&list->line);
-        add_value(&list->line, cell_node(json, node, list->columns[i]->member));
+        add_value(&list->line, find_cell_node(json, node, list->columns[i]->member));
         list->cells[list->n_cells++] = dt_arena_copy(&list->arena, dt_strbuf_str(&list->line));
     }
 }
@@ -290,7 +291,7 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
 /* Chooses the column to narrow by one character if the table is too wide for the terminal: the column whose title
  * exceeds its cells most, else the widest column. The first column identifies the row, so it keeps up to a third of the
  * line. */
-static size_t column_to_narrow(const struct dt_cli_list *list, const size_t *content)
+static size_t find_column_to_narrow(const struct dt_cli_list *list, const size_t *content)
 {
     size_t title = 0;
     size_t widest = list->n == 1 || list->width[0] > list->cli->width / 3 ? 0 : 1;
@@ -311,14 +312,14 @@ static void set_widths(struct dt_cli_list *list)
         size_t title = strlen(list->columns[i]->title);
         content[i] = NARROWEST;
         for (size_t at = i; at < list->n_cells; at += list->n) {
-            size_t width = width_of(list->cells[at]);
+            size_t width = text_width(list->cells[at]);
             content[i] = width > content[i] ? width : content[i];
         }
         list->width[i] = content[i] > title ? content[i] : title;
         all += list->width[i];
     }
     while (list->cli->width && all > list->cli->width) {
-        size_t column = column_to_narrow(list, content);
+        size_t column = find_column_to_narrow(list, content);
         if (list->width[column] <= NARROWEST)
             break;
         list->width[column]--;
@@ -329,7 +330,7 @@ static void set_widths(struct dt_cli_list *list)
 static void add_cell(struct dt_cli_list *list, size_t i, struct dt_str text, const char *colour)
 {
     size_t limit = list->cli->width ? list->width[i] : SIZE_MAX;
-    size_t width = width_of(text) < limit ? width_of(text) : limit;
+    size_t width = text_width(text) < limit ? text_width(text) : limit;
     dt_strbuf_adds(&list->line, colour ? colour : "");
     dt_cli_add_cut(&list->line, text, limit);
     dt_strbuf_adds(&list->line, colour ? PLAIN : "");
@@ -337,7 +338,7 @@ static void add_cell(struct dt_cli_list *list, size_t i, struct dt_str text, con
         dt_strbuf_addf(&list->line, "%*s", (int)((width < list->width[i] ? list->width[i] - width : 0) + 2), "");
 }
 
-static void write_line(struct dt_cli_list *list)
+static void write_table_line(struct dt_cli_list *list)
 {
     dt_strbuf_addc(&list->line, '\n');
     fwrite(list->line.p ? list->line.p : "", 1, list->line.n, stdout);
@@ -353,14 +354,14 @@ void dt_cli_list_page(struct dt_cli_list *list)
         dt_strbuf_reset(&list->line);
         for (size_t i = 0; i < list->n; i++)
             add_cell(list, i, dt_str(list->columns[i]->title), colours ? BOLD : NULL);
-        write_line(list);
+        write_table_line(list);
         list->headed = true;
     }
     for (size_t at = 0; at < list->n_cells; at += list->n) {
         dt_strbuf_reset(&list->line);
         for (size_t i = 0; i < list->n; i++)
-            add_cell(list, i, list->cells[at + i], colours ? colour_of(list->cells[at + i]) : NULL);
-        write_line(list);
+            add_cell(list, i, list->cells[at + i], colours ? text_colour(list->cells[at + i]) : NULL);
+        write_table_line(list);
     }
     list->n_cells = 0;
     dt_arena_reset(&list->arena);

@@ -41,7 +41,7 @@ int dt_cli_failed(dt_status status, const struct dt_error *err)
 /* ---- problems ---- */
 
 /* Adds "--run-at" for "/run_at" if the verb has this option; otherwise adds the pointer itself. */
-static void add_place(struct dt_strbuf *out, const struct dt_cli *cli, struct dt_str pointer)
+static void add_option_or_pointer(struct dt_strbuf *out, const struct dt_cli *cli, struct dt_str pointer)
 {
     const struct dt_cli_verb *verb = cli->call->verb;
     char member[64];
@@ -94,7 +94,7 @@ static void print_problem(const struct dt_cli *cli, const dt_json *json, const s
         if (e->type != DT_JSON_OBJECT)
             continue;
         dt_strbuf_adds(&out, "  ");
-        add_place(&out, cli, member_text(json, e, "pointer"));
+        add_option_or_pointer(&out, cli, member_text(json, e, "pointer"));
         dt_strbuf_adds(&out, ": ");
         dt_cli_add_plain(&out, member_text(json, e, "reason"));
         dt_strbuf_addc(&out, '\n');
@@ -139,7 +139,7 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
 }
 
 /* Adds the command to cli->done, with the ids or the name in the answer: "jobs create: id 7". */
-static void record_done(struct dt_cli *cli, const dt_json *json)
+static void record_command_done(struct dt_cli *cli, const dt_json *json)
 {
     static const char *const names[] = {"id", "name", "attempt"}; /* "attempt" is for jobs that were popped */
     const struct dt_cli_verb *verb = cli->call->verb;
@@ -186,7 +186,7 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
     if (read)
         status = dt_json_parse(json, dt_strbuf_str(&answer->body), &(struct dt_json_limits){.depth = 64}, &err);
     if (changes)
-        record_done(cli, read && status == DT_OK ? json : NULL);
+        record_command_done(cli, read && status == DT_OK ? json : NULL);
     if (status == DT_OK)
         return DT_CLI_DONE;
     dt_cli_say("%s answered with text that is not JSON: %.200s", cli->settings.url, err.text);

@@ -47,7 +47,7 @@ struct nearest {
     unsigned distance;
 };
 
-static void compare_word(struct nearest *best, const char *given, const char *known)
+static void update_nearest_word(struct nearest *best, const char *given, const char *known)
 {
     unsigned distance = dt_cli_distance(given, known, NEAR);
     if (distance < best->distance && distance < strlen(known))
@@ -66,7 +66,7 @@ static const struct nearest no_word = {NULL, NEAR + 1};
 /* ---- noun and verb ---- */
 
 /* Returns the verb of a noun; verb "" finds a noun without verbs. NULL: not found. */
-static const struct dt_cli_verb *verb_of(const char *noun, const char *verb)
+static const struct dt_cli_verb *find_verb(const char *noun, const char *verb)
 {
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         if (strcmp(dt_cli_verbs[i].noun, noun) == 0 && strcmp(dt_cli_verbs[i].verb, verb) == 0)
@@ -84,10 +84,10 @@ static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt
         bool singular = length > 1 && noun[length - 1] == 's' && strlen(given) == length - 1;
         if (strcmp(given, noun) == 0 || (singular && strncmp(given, noun, length - 1) == 0)) {
             out->noun = noun;
-            out->verb = verb_of(noun, "");
+            out->verb = find_verb(noun, "");
             return DT_OK;
         }
-        compare_word(&best, given, noun);
+        update_nearest_word(&best, given, noun);
     }
     return fail_unknown(err, "command", given, &best);
 }
@@ -102,7 +102,7 @@ static const struct dt_cli_option *find_option(const struct dt_cli_option *optio
     for (size_t i = 0; i < n; i++) {
         if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0)
             return &options[i];
-        compare_word(best, word, options[i].name);
+        update_nearest_word(best, word, options[i].name);
     }
     return NULL;
 }
@@ -160,7 +160,7 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
 /* ---- all words ---- */
 
 /* Reads a word that is no option: the noun; then the verb, if the noun has verbs; then arguments. */
-static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt_error *err)
+static dt_status read_noun_verb_or_argument(const char *word, struct dt_cli_call *out, struct dt_error *err)
 {
     if (!out->noun)
         return find_noun(word, out, err);
@@ -171,14 +171,14 @@ static dt_status read_plain(const char *word, struct dt_cli_call *out, struct dt
         out->args[out->n_args++] = word;
         return DT_OK;
     }
-    out->verb = verb_of(out->noun, word);
+    out->verb = find_verb(out->noun, word);
     if (out->verb)
         return DT_OK;
     struct nearest best = no_word;
     char what[64];
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         if (strcmp(dt_cli_verbs[i].noun, out->noun) == 0)
-            compare_word(&best, word, dt_cli_verbs[i].verb);
+            update_nearest_word(&best, word, dt_cli_verbs[i].verb);
     snprintf(what, sizeof(what), "%.40s command", out->noun);
     return fail_unknown(err, what, word, &best);
 }
@@ -229,7 +229,7 @@ dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, 
         else if (options && strncmp(words[i], "--", 2) == 0)
             status = read_option(n, words, &i, out, err);
         else
-            status = read_plain(words[i], out, err);
+            status = read_noun_verb_or_argument(words[i], out, err);
     }
     return status == DT_OK ? check_call(out, err) : status;
 }
@@ -330,7 +330,7 @@ void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text)
 }
 
 /* Appends the value of an option as JSON. */
-static dt_status add_value(struct dt_strbuf *out, const struct dt_cli_given *given, struct dt_error *err)
+static dt_status add_option_value(struct dt_strbuf *out, const struct dt_cli_given *given, struct dt_error *err)
 {
     const struct dt_cli_option *option = given->option;
     const char *value = given->value;
@@ -411,7 +411,7 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
             continue;
         struct dt_strbuf *object = place == DT_CLI_FILTER ? &filter : &out->body;
         begin_member(object, member);
-        status = add_value(object, given, err);
+        status = add_option_value(object, given, err);
         dt_strbuf_addc(object, '}');
     }
     if (filter.n > 0)
@@ -423,7 +423,7 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
 }
 
 /* Returns true if the body has this member, or a member that contradicts it. */
-static bool is_replaced(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
+static bool has_or_contradicts_member(const dt_json *json, const struct dt_json_node *body, struct dt_str name)
 {
     /* The names in each row contradict each other. */
     static const char *const exclusive[][4] = {
@@ -465,7 +465,7 @@ dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str pre
     const struct dt_json_node *wanted = dt_json_root(new);
     dt_json_begin_object(&merged, NULL);
     for (const struct dt_json_node *m = dt_json_first(old, there); m; m = dt_json_sibling(old, there, m)) {
-        if (is_replaced(new, wanted, m->name))
+        if (has_or_contradicts_member(new, wanted, m->name))
             continue;
         dt_json_put_key(&merged, m->name);
         dt_json_put_raw(&merged, NULL, m->raw);

@@ -14,7 +14,7 @@
 
 /* ---- headers ---- */
 
-static bool sane_id(struct dt_str id)
+static bool is_valid_request_id(struct dt_str id)
 {
     if (id.n == 0 || id.n > DT_REQUEST_ID_MAX)
         return false;
@@ -28,9 +28,9 @@ static bool sane_id(struct dt_str id)
     return true;
 }
 
-static void take_id(struct dt_exchange *e, struct dt_str value)
+static void store_request_id(struct dt_exchange *e, struct dt_str value)
 {
-    if (!sane_id(value))
+    if (!is_valid_request_id(value))
         return;
     memcpy(e->id, value.p, value.n);
     e->id[value.n] = '\0';
@@ -39,7 +39,7 @@ static void take_id(struct dt_exchange *e, struct dt_str value)
 
 /* Stores a header, if the API uses it. The framing of the header was checked before. The switch on the length saves
  * most comparisons. */
-static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str v)
+static void store_header(struct dt_exchange *e, struct dt_str name, struct dt_str v)
 {
     struct dt_request *req = &e->req;
     const bool forwarded = e->thread->http->forwarded;
@@ -66,7 +66,7 @@ static void take_header(struct dt_exchange *e, struct dt_str name, struct dt_str
         if (dt_str_is_caseless(name, "content-type"))
             req->content_type = v;
         else if (dt_str_is_caseless(name, "x-request-id"))
-            take_id(e, v);
+            store_request_id(e, v);
         break;
     case 13:
         if (dt_str_is_caseless(name, "authorization"))
@@ -122,7 +122,7 @@ static bool read_head(struct dt_exchange *e, const struct dt_head *head)
     struct dt_str value;
     while (dt_head_next(&fields, &name, &value)) {
         *(char *)(value.p + value.n) = '\0'; /* the byte after the value is white space or part of the line end */
-        take_header(e, name, value);
+        store_header(e, name, value);
     }
     e->has_body = head->chunked || head->length > 0;
     return true;
@@ -141,7 +141,7 @@ static dt_status decode_text(struct dt_arena *arena, struct dt_str text, struct 
 }
 
 /* Refuses a text that could not be decoded: the request is malformed, or memory ran out. */
-static void refuse_text(struct dt_exchange *e, dt_status status, const char *what)
+static void refuse_undecodable_text(struct dt_exchange *e, dt_status status, const char *what)
 {
     if (status == DT_MALFORMED)
         dt_request_refuse(&e->req, DT_PROBLEM_MALFORMED, "the %s has a bad %%-escape", what);
@@ -155,7 +155,7 @@ static bool decode_params(struct dt_exchange *e, const struct dt_match *match)
     for (int i = 0; status == DT_OK && i < DT_ROUTE_PARAMS && match->params[i].p; i++)
         status = decode_text(&e->req.arena, match->params[i], &e->req.params[i]);
     if (status != DT_OK)
-        refuse_text(e, status, "path");
+        refuse_undecodable_text(e, status, "path");
     return status == DT_OK;
 }
 
@@ -216,7 +216,7 @@ static bool check_caller(struct dt_exchange *e)
 /* While no token is required, any web page could use the API through a browser on this machine (request.h). Health
  * probes are always admitted, because they use any address that reaches the API, and their answers are not secret. A
  * request without Host (HTTP/1.0) does not come from a browser. */
-static bool check_page(struct dt_exchange *e)
+static bool check_host_and_origin(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
     const bool tokenless = req->route->scope == DT_SCOPE_NONE;
@@ -238,7 +238,7 @@ static bool check_page(struct dt_exchange *e)
     return false;
 }
 
-static bool check_size(struct dt_exchange *e, uint64_t length)
+static bool check_body_size(struct dt_exchange *e, uint64_t length)
 {
     const struct dt_config *config = e->thread->http->api->config;
     e->limit = (size_t)(e->req.route->body == DT_BODY_STREAM ? config->limits_batch_body : config->limits_body);
@@ -249,7 +249,7 @@ static bool check_size(struct dt_exchange *e, uint64_t length)
     return false;
 }
 
-static bool check_media(struct dt_exchange *e)
+static bool check_media_type(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
     req->media = dt_media_parse(req->content_type);
@@ -266,7 +266,7 @@ static bool check_media(struct dt_exchange *e)
 
 /* ---- the query ---- */
 
-static bool is_listed(const char *names, struct dt_str name)
+static bool is_name_in_list(const char *names, struct dt_str name)
 {
     for (const char *p = names; p && *p;) {
         size_t n = strcspn(p, " ");
@@ -307,7 +307,7 @@ static bool check_query(struct dt_exchange *e)
             status = decode_parameter(&req->arena, value, (size_t)(stop - value), &pair.value);
         if (status != DT_OK)
             break;
-        if (!is_listed(req->route->query, pair.name))
+        if (!is_name_in_list(req->route->query, pair.name))
             dt_faults_add_query(&faults, pair.name, "this request has no such parameter");
         else if (dt_request_query(req, pair.name.p).p)
             dt_faults_add_query(&faults, pair.name, "given more than once");
@@ -315,7 +315,7 @@ static bool check_query(struct dt_exchange *e)
             req->query[req->n_query++] = pair;
     }
     if (status != DT_OK) {
-        refuse_text(e, status, "query");
+        refuse_undecodable_text(e, status, "query");
         return false;
     }
     if (faults.n == 0)
@@ -327,7 +327,7 @@ static bool check_query(struct dt_exchange *e)
 }
 
 /* Refuses If-Match for methods that would ignore it: only PATCH compares versions. */
-static bool check_condition(struct dt_exchange *e)
+static bool check_if_match(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
     if (!req->if_match.p || req->route->scope == DT_SCOPE_NONE || strcmp(req->route->method, "PATCH") == 0)
@@ -344,8 +344,8 @@ bool dt_exchange_admit(struct dt_exchange *e, const struct dt_head *head)
         dt_request_refuse(&e->req, DT_PROBLEM_UNAVAILABLE, "no memory for the request");
         return false;
     }
-    if (!find_route(e) || !check_caller(e) || !check_page(e) || !check_size(e, head->length) || !check_media(e) ||
-        !check_query(e) || !check_condition(e))
+    if (!find_route(e) || !check_caller(e) || !check_host_and_origin(e) || !check_body_size(e, head->length) ||
+        !check_media_type(e) || !check_query(e) || !check_if_match(e))
         return false;
     const struct dt_stream *stream = e->req.route->stream;
     if (!stream)

@@ -86,7 +86,7 @@ dt_status dt_exchanges_init(struct dt_http *http)
 }
 
 /* Returns a request id that this process has not used before. */
-static struct dt_str make_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1])
+static struct dt_str make_request_id(struct dt_http *http, char id[DT_REQUEST_ID_MAX + 1])
 {
     static const char digits[] = "0123456789abcdef";
     const uint64_t n = atomic_fetch_add_explicit(&http->ids, 1, memory_order_relaxed);
@@ -120,20 +120,20 @@ static void end_request(struct dt_http *http)
 
 /* ---- memory ---- */
 
-static size_t beyond_free(size_t cap)
+static size_t bytes_beyond_free(size_t cap)
 {
     return cap > DT_REQUEST_FREE ? cap - DT_REQUEST_FREE : 0;
 }
 
 /* Returns how many bytes the buffers of the request have beyond DT_REQUEST_FREE each. */
-static size_t weight_of(const struct dt_exchange *e)
+static size_t count_charged_bytes(const struct dt_exchange *e)
 {
-    return beyond_free(e->body.cap) + beyond_free(e->req.arena.size) + beyond_free(e->req.out.cap);
+    return bytes_beyond_free(e->body.cap) + bytes_beyond_free(e->req.arena.size) + bytes_beyond_free(e->req.out.cap);
 }
 
 void dt_request_trim(struct dt_request *req)
 {
-    const size_t weight = weight_of((struct dt_exchange *)req);
+    const size_t weight = count_charged_bytes((struct dt_exchange *)req);
     if (weight < req->hold.n)
         dt_hold_less(&req->hold, req->hold.n - weight);
 }
@@ -161,10 +161,10 @@ void dt_exchanges_clear(struct dt_http *http)
     pthread_cond_destroy(&http->quiet);
 }
 
-static void go_on(struct dt_evtask *task);
+static void continue_request(struct dt_evtask *task);
 
 /* Returns a new or a spare exchange. NULL: memory ran out, or the thread has EXCHANGES requests under way. */
-static struct dt_exchange *take_exchange(struct dt_http_thread *thread, dt_conn *conn)
+static struct dt_exchange *acquire_exchange(struct dt_http_thread *thread, dt_conn *conn)
 {
     struct dt_exchange *e = thread->spare;
     struct dt_api *api = thread->http->api;
@@ -185,7 +185,7 @@ static struct dt_exchange *take_exchange(struct dt_http_thread *thread, dt_conn 
     e->thread = thread;
     e->conn = conn;
     e->lost_us = dt_conns_loop(thread->conns)->lost_us;
-    e->resumed.run = go_on;
+    e->resumed.run = continue_request;
     e->req.api = api;
     e->req.reply_type = "application/json";
     e->req.started_us = dt_clock_mono_us(api->clock);
@@ -227,7 +227,7 @@ static void release_exchange(struct dt_exchange *e)
     dt_strbuf_reset(&e->body);
     dt_strbuf_reset(&e->req.out);
     end_request(http);
-    if (e->thread->n_exchanges > SPARE || weight_of(e)) {
+    if (e->thread->n_exchanges > SPARE || count_charged_bytes(e)) {
         free_exchange(e);
         return;
     }
@@ -254,8 +254,8 @@ static void add_usual_headers(struct dt_strbuf *out, const char *id, bool caches
 }
 
 /* Sends an answer that belongs to no exchange. Takes over the memory of the answer's body. */
-static void answer_alone(dt_conn *conn, int status, const char *type, const char *id, struct dt_strbuf *body,
-                         bool close)
+static void answer_without_exchange(dt_conn *conn, int status, const char *type, const char *id, struct dt_strbuf *body,
+                                    bool close)
 {
     struct dt_strbuf headers = {0};
     add_usual_headers(&headers, id, false);
@@ -270,20 +270,21 @@ static void answer_alone(dt_conn *conn, int status, const char *type, const char
     dt_strbuf_clear(body);
 }
 
-static void refuse_alone(dt_conn *conn, enum dt_problem_type type, const char *detail)
+static void refuse_without_exchange(dt_conn *conn, enum dt_problem_type type, const char *detail)
 {
     const struct dt_http_thread *thread = dt_conn_arg(conn);
     const int status = dt_problem_http_status(type);
     char id[DT_REQUEST_ID_MAX + 1];
     struct dt_strbuf body = {0};
-    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)}, make_id(thread->http, id));
+    dt_problem_add(&body, &(struct dt_problem){.type = type, .detail = dt_str(detail)},
+                   make_request_id(thread->http, id));
     count_request(thread->http, dt_router_count(thread->http->router), status);
-    answer_alone(conn, status, "application/problem+json", id, &body, true);
+    answer_without_exchange(conn, status, "application/problem+json", id, &body, true);
 }
 
 /* Replaces an answer for which there is no memory. If the request may have changed something, the new answer says that
  * the outcome is unknown. */
-static void give_answer_up(struct dt_request *req, bool may_have_changed)
+static void replace_answer_without_memory(struct dt_request *req, bool may_have_changed)
 {
     const bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
     dt_strbuf_clear(&req->out);
@@ -296,16 +297,16 @@ static void give_answer_up(struct dt_request *req, bool may_have_changed)
 /* Sends the answer that is filled in. From now until the client has received it, the request holds exactly the bytes of
  * its buffers. If the budget refuses even the bytes of a 503, the 503 is sent nevertheless, because no answer is
  * smaller. The exchange may end in this call. */
-static void answer(struct dt_exchange *e)
+static void send_answer(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
     bool caches = false;
     if (req->status == 0)
         dt_request_refuse(req, DT_PROBLEM_INTERNAL, "the request got no response");
     else if (req->out.failed)
-        give_answer_up(req, req->status < 400 || req->status >= 500);
-    if (!dt_hold_exactly(&req->hold, weight_of(e)) && req->status != 503)
-        give_answer_up(req, req->status < 400);
+        replace_answer_without_memory(req, req->status < 400 || req->status >= 500);
+    if (!dt_hold_exactly(&req->hold, count_charged_bytes(e)) && req->status != 503)
+        replace_answer_without_memory(req, req->status < 400);
     dt_strbuf_reset(&e->headers);
     for (unsigned i = 0; i < req->n_headers; i++) {
         caches |= dt_str_is(req->headers[i].name, "Cache-Control");
@@ -342,11 +343,11 @@ int dt_detached_fd(const dt_detached *detached)
     return dt_conn_fd(detached->conn);
 }
 
-static void send_detached(struct dt_evtask *task)
+static void send_detached_answer(struct dt_evtask *task)
 {
     struct dt_detached *detached = (struct dt_detached *)((char *)task - offsetof(struct dt_detached, sent));
-    struct dt_strbuf body = detached->body; /* copied, because answer_alone may free `detached` */
-    answer_alone(detached->conn, detached->status, detached->type, detached->id, &body, false);
+    struct dt_strbuf body = detached->body; /* copied, because answer_without_exchange may free `detached` */
+    answer_without_exchange(detached->conn, detached->status, detached->type, detached->id, &body, false);
 }
 
 void dt_detached_problem(dt_detached *detached, enum dt_problem_type type, const char *detail)
@@ -372,7 +373,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     detached->hold = *hold;
     *body = (struct dt_strbuf){0};
     hold->n = 0;
-    detached->sent.run = send_detached;
+    detached->sent.run = send_detached_answer;
     dt_evloop_post(dt_conns_loop(dt_conn_conns(detached->conn)), &detached->sent);
 }
 
@@ -402,13 +403,13 @@ static bool is_empty(struct dt_str body)
 /* Returns the maximal memory for decoding a large body and for answering with it: a decoded payload, and its text in a
  * buffer that grows by half. This memory is charged before the handler runs, so that the answer can report what the
  * handler did. */
-static size_t made_of(struct dt_str body)
+static size_t max_decoded_bytes(struct dt_str body)
 {
     return body.n > DT_REQUEST_FREE / 4 ? 3 * body.n : 0;
 }
 
 /* Extends the deadline by the time for which the process was stopped. */
-static void forgive_lost(struct dt_exchange *e)
+static void extend_deadline_after_stop(struct dt_exchange *e)
 {
     const int64_t lost_us = dt_conns_loop(e->thread->conns)->lost_us;
     e->req.deadline_us += lost_us - e->lost_us;
@@ -416,7 +417,7 @@ static void forgive_lost(struct dt_exchange *e)
 }
 
 /* Passes the request to its handler, when the body is complete. */
-static enum dt_next handle(struct dt_exchange *e)
+static enum dt_next call_handler(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
     e->handled = true;
@@ -426,9 +427,9 @@ static enum dt_next handle(struct dt_exchange *e)
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "no memory for the body");
         return DT_REPLY;
     }
-    forgive_lost(e);
+    extend_deadline_after_stop(e);
     req->body = e->body.n ? dt_str_without_bom(dt_strbuf_str(&e->body)) : (struct dt_str){"", 0};
-    if (req->route->body == DT_BODY_JSON && !dt_hold_bulk(&req->hold, made_of(req->body)))
+    if (req->route->body == DT_BODY_JSON && !dt_hold_bulk(&req->hold, max_decoded_bytes(req->body)))
         return dt_request_no_room(req);
     if (req->route->body == DT_BODY_NONE && !is_empty(req->body)) {
         dt_request_refuse(req, DT_PROBLEM_INVALID, "this request must not have a body");
@@ -438,7 +439,7 @@ static enum dt_next handle(struct dt_exchange *e)
 }
 
 /* Acts on the result of a handler or of `then`. The exchange may end in this call. */
-static void follow(struct dt_exchange *e, enum dt_next next)
+static void apply_handler_result(struct dt_exchange *e, enum dt_next next)
 {
     dt_conn *conn = e->conn;
     if (next == DT_PENDING)
@@ -447,7 +448,7 @@ static void follow(struct dt_exchange *e, enum dt_next next)
         e->req.status = 200; /* the status of a detached answer is not known yet */
     dt_wall_check(&e->req);
     if (next == DT_REPLY) {
-        answer(e);
+        send_answer(e);
         return;
     }
     release_exchange(e);
@@ -472,7 +473,7 @@ bool dt_request_suspended(const struct dt_request *req)
 }
 
 /* Continues a request that another thread has resumed. */
-static void go_on(struct dt_evtask *task)
+static void continue_request(struct dt_evtask *task)
 {
     struct dt_exchange *e = (struct dt_exchange *)((char *)task - offsetof(struct dt_exchange, resumed));
     enum dt_next (*then)(struct dt_request *) = e->req.then;
@@ -481,24 +482,24 @@ static void go_on(struct dt_evtask *task)
         return;
     }
     e->req.then = NULL;
-    follow(e, then ? then(&e->req) : DT_REPLY);
+    apply_handler_result(e, then ? then(&e->req) : DT_REPLY);
 }
 
 /* ---- what a connection reports ---- */
 
-static void on_begun(dt_conn *conn, const struct dt_head *head)
+static void on_head(dt_conn *conn, const struct dt_head *head)
 {
     struct own *own = dt_conn_own(conn);
-    struct dt_exchange *e = take_exchange(dt_conn_arg(conn), conn);
+    struct dt_exchange *e = acquire_exchange(dt_conn_arg(conn), conn);
     if (!e) {
         dt_conns_press(dt_conn_conns(conn));
-        refuse_alone(conn, DT_PROBLEM_UNAVAILABLE, "too many requests at a time");
+        refuse_without_exchange(conn, DT_PROBLEM_UNAVAILABLE, "too many requests at a time");
         return;
     }
     own->exchange = e;
-    e->req.request_id = make_id(e->thread->http, e->id);
+    e->req.request_id = make_request_id(e->thread->http, e->id);
     if (!dt_exchange_admit(e, head)) {
-        answer(e);
+        send_answer(e);
         return;
     }
     if (!e->streams && head->length)
@@ -509,12 +510,12 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
 static bool charge_growth(struct dt_exchange *e, size_t n)
 {
     const size_t cap = e->body.cap + dt_strbuf_growth(&e->body, n);
-    return dt_hold_bulk(&e->req.hold, beyond_free(cap) - beyond_free(e->body.cap));
+    return dt_hold_bulk(&e->req.hold, bytes_beyond_free(cap) - bytes_beyond_free(e->body.cap));
 }
 
 /* Called if the body exceeds its limit without having declared its length: a stream gets `truncated`, other requests
  * are refused. */
-static void overflow(struct dt_exchange *e)
+static void handle_oversized_body(struct dt_exchange *e)
 {
     e->drops = true;
     e->req.truncated = e->streams;
@@ -541,7 +542,7 @@ static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
 static size_t on_body(dt_conn *conn, const char *p, size_t n)
 {
     struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
-    forgive_lost(e);
+    extend_deadline_after_stop(e);
     if (e->streams && !e->drops && e->received < e->limit) {
         size_t taken = n;
         if (feed_stream(e, p, &taken) || taken == n)
@@ -549,7 +550,7 @@ static size_t on_body(dt_conn *conn, const char *p, size_t n)
         e->received -= taken; /* because on_body adds n below */
     }
     if (!e->drops && e->received + n > e->limit)
-        overflow(e);
+        handle_oversized_body(e);
     if (!e->drops && !charge_growth(e, n)) {
         e->drops = true;
         dt_strbuf_clear(&e->body);
@@ -562,14 +563,14 @@ static size_t on_body(dt_conn *conn, const char *p, size_t n)
     return n;
 }
 
-static void on_whole(dt_conn *conn)
+static void on_request_complete(dt_conn *conn)
 {
     struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
-    follow(e, handle(e));
+    apply_handler_result(e, call_handler(e));
 }
 
 /* Reports to the request's stream that the body broke off. */
-static void cut_stream(struct dt_exchange *e, enum dt_cut why)
+static void report_cut_to_stream(struct dt_exchange *e, enum dt_cut why)
 {
     if (e->streams && !e->handled && e->req.route->stream->cut)
         e->req.route->stream->cut(&e->req, why);
@@ -580,10 +581,10 @@ static void on_refused(dt_conn *conn, int status, const char *detail)
 {
     struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
     if (!e) {
-        refuse_alone(conn, dt_problem_for_http(status), detail);
+        refuse_without_exchange(conn, dt_problem_for_http(status), detail);
         return;
     }
-    cut_stream(e, status == 408 ? DT_CUT_LATE : status == 503 ? DT_CUT_SHUTDOWN : DT_CUT_CLIENT);
+    report_cut_to_stream(e, status == 408 ? DT_CUT_LATE : status == 503 ? DT_CUT_SHUTDOWN : DT_CUT_CLIENT);
     if (e->detached) {
         e->req.status = 200;
         release_exchange(e);
@@ -592,17 +593,17 @@ static void on_refused(dt_conn *conn, int status, const char *detail)
     if (e->req.status == 0)
         dt_request_refuse(&e->req, dt_problem_for_http(status), "%s", detail);
     e->req.close = true;
-    answer(e);
+    send_answer(e);
 }
 
-static void on_ended(dt_conn *conn, bool sent)
+static void on_request_ended(dt_conn *conn, bool sent)
 {
     struct own *own = dt_conn_own(conn);
     struct dt_detached *detached = own->detached;
     if (own->exchange) {
         if (!sent) {
             own->exchange->gone = true;
-            cut_stream(own->exchange, DT_CUT_CLIENT);
+            report_cut_to_stream(own->exchange, DT_CUT_CLIENT);
         }
         release_exchange(own->exchange);
     }
@@ -622,10 +623,10 @@ static void on_tick(void *arg)
 
 const struct dt_conn_events dt_exchange_events = {
     .own = sizeof(struct own),
-    .begun = on_begun,
+    .begun = on_head,
     .body = on_body,
-    .whole = on_whole,
+    .whole = on_request_complete,
     .refused = on_refused,
     .tick = on_tick,
-    .ended = on_ended,
+    .ended = on_request_ended,
 };

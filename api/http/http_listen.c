@@ -17,7 +17,7 @@
 
 /* ---- addresses ---- */
 
-static dt_status resolve(const struct dt_host *at, struct addrinfo **out, struct dt_error *err)
+static dt_status resolve_host(const struct dt_host *at, struct addrinfo **out, struct dt_error *err)
 {
     char service[16];
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
@@ -28,7 +28,7 @@ static dt_status resolve(const struct dt_host *at, struct addrinfo **out, struct
     return DT_OK;
 }
 
-static bool loopback_address(const struct sockaddr *address)
+static bool is_loopback_address(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)address;
@@ -38,22 +38,22 @@ static bool loopback_address(const struct sockaddr *address)
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-static dt_status is_local(const struct dt_listen *on, bool *local, struct dt_error *err)
+static dt_status is_local_listener(const struct dt_listen *on, bool *local, struct dt_error *err)
 {
     struct addrinfo *info = NULL;
     *local = true;
     if (on->as == DT_LISTEN_UNIX)
         return DT_OK;
-    dt_status status = resolve(&on->at, &info, err);
+    dt_status status = resolve_host(&on->at, &info, err);
     if (status != DT_OK)
         return status;
-    *local = loopback_address(info->ai_addr);
+    *local = is_loopback_address(info->ai_addr);
     freeaddrinfo(info);
     return DT_OK;
 }
 
 /* Parses the next element of the list. The configuration was checked before, so only tests pass an invalid element. */
-static dt_status next_element(struct dt_str *rest, int port, struct dt_listen *out, struct dt_error *err)
+static dt_status parse_next_listen(struct dt_str *rest, int port, struct dt_listen *out, struct dt_error *err)
 {
     struct dt_str element = dt_str_next_element(rest);
     if (dt_listen_parse(element, port, out))
@@ -68,9 +68,9 @@ dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err
     bool all = true;
     do {
         bool one = false;
-        dt_status status = next_element(&rest, 0, &on, err);
+        dt_status status = parse_next_listen(&rest, 0, &on, err);
         if (status == DT_OK)
-            status = is_local(&on, &one, err);
+            status = is_local_listener(&on, &one, err);
         if (status != DT_OK)
             return status;
         all = all && one;
@@ -106,7 +106,7 @@ static int new_socket(int family)
     return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static int port_of(const struct sockaddr_storage *bound)
+static int port_of_address(const struct sockaddr_storage *bound)
 {
     return bound->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)(const void *)bound)->sin6_port)
                                         : ntohs(((const struct sockaddr_in *)(const void *)bound)->sin_port);
@@ -118,7 +118,7 @@ static dt_status open_address(struct dt_listener *listener, struct dt_error *err
     struct sockaddr_storage bound;
     socklen_t size = sizeof(bound);
     int one = 1;
-    dt_status status = resolve(&listener->on.at, &info, err);
+    dt_status status = resolve_host(&listener->on.at, &info, err);
     if (status != DT_OK)
         return status;
     int fd = listener->fd = new_socket(info->ai_family);
@@ -130,7 +130,7 @@ static dt_status open_address(struct dt_listener *listener, struct dt_error *err
     if (!open)
         return dt_fail(err, DT_SYSTEM, "cannot listen on %s port %d: %s", listener->on.at.name, listener->on.at.port,
                        strerror(error));
-    listener->on.at.port = port_of(&bound);
+    listener->on.at.port = port_of_address(&bound);
     return DT_OK;
 }
 
@@ -143,7 +143,7 @@ static struct sockaddr_un unix_address(const char *path)
 
 /* Removes the file of a socket on which no process listens any more. False: a process listens on the socket, or the
  * file is no socket. */
-static bool remove_stale(const struct sockaddr_un *address)
+static bool remove_stale_socket(const struct sockaddr_un *address)
 {
     struct stat there;
     if (lstat(address->sun_path, &there) != 0 || !S_ISSOCK(there.st_mode))
@@ -156,12 +156,12 @@ static bool remove_stale(const struct sockaddr_un *address)
     return refused && unlink(address->sun_path) == 0;
 }
 
-static bool bind_unix(int fd, const struct sockaddr_un *address)
+static bool bind_unix_socket(int fd, const struct sockaddr_un *address)
 {
     if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
         return true;
     int error = errno;
-    if (error == EADDRINUSE && remove_stale(address))
+    if (error == EADDRINUSE && remove_stale_socket(address))
         return bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
     errno = error;
     return false;
@@ -169,14 +169,14 @@ static bool bind_unix(int fd, const struct sockaddr_un *address)
 
 /* Opens a Unix socket. The mode of its file is set before the socket listens, so that no client can connect under
  * another mode. */
-static dt_status open_unix(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
+static dt_status open_unix_socket(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
 {
     const char *path = listener->on.at.name;
     struct sockaddr_un address = unix_address(path);
     struct stat made;
     mode_t mode = (mode_t)strtoul(config->http_unix_mode, NULL, 8);
     int fd = listener->fd = new_socket(AF_UNIX);
-    if (fd < 0 || !bind_unix(fd, &address))
+    if (fd < 0 || !bind_unix_socket(fd, &address))
         return dt_fail(err, DT_SYSTEM, "cannot listen on unix:%s: %s", path, strerror(errno));
     if (lstat(path, &made) == 0) {
         listener->device = made.st_dev;
@@ -192,7 +192,7 @@ static dt_status open_listener(const struct dt_config *config, struct dt_listene
     listener->tls = speaks_tls(config, &listener->on);
     if (listener->tls && !has_certificate(config))
         return dt_fail(err, DT_INVALID, "[http] listen: tls:%s needs a certificate: tls_cert", listener->on.at.name);
-    return listener->on.as == DT_LISTEN_UNIX ? open_unix(config, listener, err) : open_address(listener, err);
+    return listener->on.as == DT_LISTEN_UNIX ? open_unix_socket(config, listener, err) : open_address(listener, err);
 }
 
 dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err)
@@ -203,7 +203,7 @@ dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *ou
     do {
         struct dt_listener *listener = &out->v[out->n];
         *listener = (struct dt_listener){.fd = -1};
-        status = next_element(&rest, (int)config->http_port, &listener->on, err);
+        status = parse_next_listen(&rest, (int)config->http_port, &listener->on, err);
         if (status != DT_OK)
             break;
         out->n++;

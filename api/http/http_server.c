@@ -13,7 +13,7 @@
 
 /* Raises the limit of descriptors to its maximum, because each connection needs a descriptor, and the limit that most
  * shells set is too low. Returns how many connections the limit allows. */
-static size_t raise_descriptors(void)
+static size_t raise_descriptor_limit(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -26,7 +26,7 @@ static size_t raise_descriptors(void)
     return (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;
 }
 
-static void run(void *arg)
+static void run_http_thread(void *arg)
 {
     const struct dt_http_thread *thread = arg;
     dt_conns_run(thread->conns);
@@ -51,7 +51,7 @@ static dt_status start_threads(struct dt_http *http, struct dt_error *err)
 {
     const struct dt_config *config = http->api->config;
     const size_t threads = (size_t)config->http_threads;
-    const size_t most = raise_descriptors() / threads;
+    const size_t most = raise_descriptor_limit() / threads;
     const struct dt_conn_rules rules = {
         .most = most > CONNECTIONS_MIN ? most : CONNECTIONS_MIN,
         .crowd = (size_t)config->http_waiting / threads > 1 ? (size_t)config->http_waiting / threads : 1,
@@ -72,7 +72,7 @@ static dt_status start_threads(struct dt_http *http, struct dt_error *err)
         return status;
     dt_conns_share(http->conns, threads);
     for (size_t i = 0; status == DT_OK && i < threads; i++)
-        status = dt_thread_start(&http->threads[i].thread, "http", run, &http->threads[i], err);
+        status = dt_thread_start(&http->threads[i].thread, "http", run_http_thread, &http->threads[i], err);
     return status;
 }
 
@@ -123,13 +123,13 @@ bool dt_http_moves(dt_http *http)
     return moves;
 }
 
-static void enter_stage(dt_http *http, enum dt_conns_stage stage)
+static void enter_shutdown_stage(dt_http *http, enum dt_conns_stage stage)
 {
     for (size_t i = 0; i < http->n_threads; i++)
         dt_conns_enter(http->conns[i], stage);
 }
 
-static void wait_until_quiet(dt_http *http, int64_t until_us)
+static void wait_until_no_requests(dt_http *http, int64_t until_us)
 {
     pthread_mutex_lock(&http->lock);
     while (atomic_load(&http->under_way) > 0)
@@ -141,21 +141,21 @@ static void wait_until_quiet(dt_http *http, int64_t until_us)
 void dt_http_drain(dt_http *http, int64_t until_us)
 {
     atomic_store(&http->draining, true);
-    enter_stage(http, DT_CONNS_DRAIN);
-    wait_until_quiet(http, until_us);
+    enter_shutdown_stage(http, DT_CONNS_DRAIN);
+    wait_until_no_requests(http, until_us);
 }
 
 void dt_http_cut(dt_http *http, int64_t until_us)
 {
-    enter_stage(http, DT_CONNS_CUT);
-    wait_until_quiet(http, until_us);
+    enter_shutdown_stage(http, DT_CONNS_CUT);
+    wait_until_no_requests(http, until_us);
 }
 
 void dt_http_stop(dt_http *http)
 {
     if (!http)
         return;
-    enter_stage(http, DT_CONNS_STOP);
+    enter_shutdown_stage(http, DT_CONNS_STOP);
     for (size_t i = 0; i < http->n_threads; i++)
         dt_thread_join(&http->threads[i].thread);
     for (size_t i = 0; i < http->n_threads; i++)

@@ -117,7 +117,7 @@ static void chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *p
 }
 
 /* Returns the cell that holds the hash in the table of keys; if there is none, the free cell for it. */
-static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
+static uint64_t *find_key_cell(const struct dt_chunk *chunk, uint64_t hash)
 {
     size_t mask = chunk->keys_room - 1;
     size_t i = (size_t)hash & mask;
@@ -129,7 +129,7 @@ static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
 /* ---- memory ---- */
 
 /* Charges the batch's weight to the budget. If the budget is used up, the batch ends early. */
-static void charge_weight(struct dt_batch *batch)
+static void charge_batch_bytes(struct dt_batch *batch)
 {
     const size_t beyond = batch->weight > FREE_WEIGHT ? batch->weight - FREE_WEIGHT : 0;
     const size_t held = (beyond + STEP - 1) / STEP * STEP;
@@ -140,7 +140,7 @@ static void charge_weight(struct dt_batch *batch)
     dt_assert(batch->hold.n >= held || batch->ending);
 }
 
-static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
+static void update_chunk_bytes(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     const size_t weight =
         chunk->room * (chunk->row_bytes + sizeof(*chunk->slots)) + chunk->arena.size + chunk->refusals.cap;
@@ -149,14 +149,14 @@ static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
     dt_assert_cmp(batch->weight, >=, chunk->weight);
     batch->weight = batch->weight - chunk->weight + weight;
     chunk->weight = weight;
-    charge_weight(batch);
+    charge_batch_bytes(batch);
 }
 
 /* ---- chunks ---- */
 
 /* Makes room for one more element in the open chunk. The first chunk is small at first, because it is often the only
  * one. */
-static bool open_chunk(struct dt_batch *batch)
+static bool ensure_open_chunk(struct dt_batch *batch)
 {
     if (!batch->open && batch->spare) {
         batch->open = batch->spare;
@@ -219,13 +219,13 @@ static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 }
 
 /* Adds refused elements to the token's debt, even if the batch ended early. Returns until when the batch must pause. */
-static int64_t add_debt(struct dt_batch *batch, size_t elements)
+static int64_t add_refused_elements(struct dt_batch *batch, size_t elements)
 {
     batch->owed = true;
     return dt_tenant_refused_elements(batch->terms.caller.tenant, elements);
 }
 
-static void release_ref(struct dt_batch *batch)
+static void release_batch_reference(struct dt_batch *batch)
 {
     const unsigned refs = atomic_fetch_sub(&batch->refs, 1);
     dt_assert_cmp(refs, >, 0);
@@ -244,7 +244,7 @@ static void release_ref(struct dt_batch *batch)
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->terms.view);
     if (!batch->owed)
-        add_debt(batch, batch->refused);
+        add_refused_elements(batch, batch->refused);
     dt_batch_rest_over(batch);
     dt_caller_clear(&batch->terms.caller);
     dt_hold_less(&batch->hold, DT_HOLD_ALL);
@@ -257,7 +257,7 @@ void dt_batch_release(dt_batch *batch)
     if (!batch)
         return;
     dt_gate_leave(&batch->entry);
-    release_ref(batch);
+    release_batch_reference(batch);
 }
 
 /* ---- results ---- */
@@ -282,7 +282,8 @@ static void write_problem(struct dt_batch *batch, enum dt_problem_type type, con
 #define DETAIL_BYTES 200
 
 /* Formats "the request's time is up; no job was created", with " from here on" if onward is set. Returns text. */
-static const char *detail_of(const struct dt_batch *batch, const char *why, bool onward, char text[DETAIL_BYTES])
+static const char *format_problem_detail(const struct dt_batch *batch, const char *why, bool onward,
+                                         char text[DETAIL_BYTES])
 {
     snprintf(text, DETAIL_BYTES, "%s; %s%s", why, batch->kind->nothing, onward ? " from here on" : "");
     return text;
@@ -295,7 +296,7 @@ static bool is_refusal(int status)
     return status >= 400 && status < 500 && status != 408 && status != 429;
 }
 
-static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
+static void write_chunk_answers(struct dt_batch *batch, struct dt_chunk *chunk)
 {
     struct dt_strbuf *out = &batch->results;
     const size_t before = out->cap;
@@ -307,7 +308,7 @@ static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
         if (slot->row < 0)
             dt_strbuf_add(out, chunk->refusals.p + slot->at, slot->n);
         else if (!chunk->submitted)
-            write_problem(batch, batch->ending->type, detail_of(batch, batch->ending->why, false, text));
+            write_problem(batch, batch->ending->type, format_problem_detail(batch, batch->ending->why, false, text));
         else if (!chunk->done)
             write_problem(batch, DT_PROBLEM_OUTCOME_UNKNOWN, "the database did not answer in the request's time");
         else
@@ -324,7 +325,7 @@ static void collect_results(struct dt_batch *batch)
     while (batch->head && batch->head->done) {
         struct dt_chunk *chunk = batch->head;
         DL_DELETE(batch->head, chunk);
-        write_chunk(batch, chunk);
+        write_chunk_answers(batch, chunk);
         clear_chunk(batch, chunk);
         chunk->n_rows = chunk->n_slots = chunk->bytes = 0;
         chunk->submitted = false;
@@ -340,13 +341,13 @@ static void collect_results(struct dt_batch *batch)
         } else {
             batch->spare = chunk;
         }
-        charge_weight(batch);
+        charge_batch_bytes(batch);
     }
 }
 
 /* ---- to the queue and back ---- */
 
-static void set_done(void *arg, unsigned)
+static void mark_chunk_done(void *arg, unsigned)
 {
     struct dt_chunk *chunk = arg;
     dt_assert(chunk->submitted && !chunk->done);
@@ -356,8 +357,8 @@ static void set_done(void *arg, unsigned)
 void dt_batch_came_back(struct dt_chunk *chunk)
 {
     struct dt_batch *batch = chunk->batch;
-    dt_gate_back(&batch->entry, dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes), set_done, chunk);
-    release_ref(batch);
+    dt_gate_back(&batch->entry, dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes), mark_chunk_done, chunk);
+    release_batch_reference(batch);
 }
 
 static void append_open_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
@@ -404,7 +405,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
         return;
     batch->ending = &endings[why];
     if (why == DT_BATCH_CUT)
-        add_debt(batch, batch->elements);
+        add_refused_elements(batch, batch->elements);
     close_open_chunk(batch);
 }
 
@@ -459,13 +460,13 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
 
 /* ---- slices ---- */
 
-static bool run_slice(struct dt_slice *slice)
+static bool run_batch_slice(struct dt_slice *slice)
 {
     struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));
     return batch->step(batch->req);
 }
 
-static void queue_slice(struct dt_gate_entry *entry)
+static void queue_batch_slice(struct dt_gate_entry *entry)
 {
     struct dt_batch *batch = batch_of(entry);
     /* Queueing the slice cannot fail: the workers stop after the queues, and no batch waits after the queues have
@@ -476,8 +477,8 @@ static void queue_slice(struct dt_gate_entry *entry)
 bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req))
 {
     batch->step = step;
-    batch->slice.run = run_slice;
-    batch->entry.call = queue_slice;
+    batch->slice.run = run_batch_slice;
+    batch->entry.call = queue_batch_slice;
     bool queued = dt_workers_slice(batch->terms.api->workers, &batch->slice);
     if (!queued)
         dt_batch_leave_slices(batch);
@@ -512,7 +513,7 @@ bool dt_batch_rest(dt_batch *batch, enum dt_batch_rest when)
         until_us = dt_tenant_rests_until(batch->terms.caller.tenant);
     } else {
         collect_results(batch);
-        until_us = add_debt(batch, batch->refused);
+        until_us = add_refused_elements(batch, batch->refused);
     }
     return until_us &&
            dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume_request ? suspend_request : NULL);
@@ -526,15 +527,16 @@ void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why
     batch->elements++;
     batch->refused += is_refusal(dt_problem_http_status(type));
     batch->bytes++;
-    if (!open_chunk(batch))
+    if (!ensure_open_chunk(batch))
         return;
-    chunk_add_refusal(batch->open,
-                      &(struct dt_problem){.type = type, .detail = dt_str(detail_of(batch, why, onward, text))});
-    weigh_chunk(batch, batch->open);
+    chunk_add_refusal(
+        batch->open,
+        &(struct dt_problem){.type = type, .detail = dt_str(format_problem_detail(batch, why, onward, text))});
+    update_chunk_bytes(batch, batch->open);
 }
 
-static void refuse_decoded(struct dt_batch *batch, dt_status status, const struct dt_faults *faults,
-                           const struct dt_error *err)
+static void refuse_invalid_element(struct dt_batch *batch, dt_status status, const struct dt_faults *faults,
+                                   const struct dt_error *err)
 {
     struct dt_problem problem = {.type = dt_problem_of_status(status), .faults = faults};
     char text[sizeof(err->text) + 40];
@@ -557,7 +559,7 @@ static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
     if (hash == 0)
         return true;
     for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
-        batch->entry.in_order = c->keys && *key_cell(c, hash) != 0;
+        batch->entry.in_order = c->keys && *find_key_cell(c, hash) != 0;
     if (!chunk->keys) {
         /* The size is a power of two and at least twice the number of keys, so that there is always a free cell. */
         for (chunk->keys_room = 16; chunk->keys_room < 2 * chunk->room_max;)
@@ -566,7 +568,7 @@ static bool record_key(struct dt_batch *batch, struct dt_chunk *chunk)
     }
     dt_assert_cmp(chunk->n_rows, <, chunk->keys_room / 2);
     if (chunk->keys)
-        *key_cell(chunk, hash) = hash;
+        *find_key_cell(chunk, hash) = hash;
     return chunk->keys != NULL;
 }
 
@@ -582,7 +584,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     }
     batch->elements++;
     batch->bytes += text.n + 1;
-    if (!open_chunk(batch))
+    if (!ensure_open_chunk(batch))
         return;
     struct dt_chunk *chunk = batch->open;
     const struct dt_json_limits limits = dt_job_json_limits(batch->terms.rules.json_depth);
@@ -602,31 +604,31 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
         chunk->slots[chunk->n_slots++] = (struct dt_chunk_slot){.row = (int64_t)chunk->n_rows++};
         chunk->bytes += text.n;
     } else {
-        refuse_decoded(batch, status, &faults, &err);
+        refuse_invalid_element(batch, status, &faults, &err);
     }
-    weigh_chunk(batch, chunk);
+    update_chunk_bytes(batch, chunk);
 }
 
 /* ---- the answer ---- */
 
 /* Writes the answers of all chunks. If a chunk has not returned by now, its outcome is unknown. */
-static void write_all(struct dt_batch *batch)
+static void write_all_answers(struct dt_batch *batch)
 {
     dt_gate_leave(&batch->entry);
     collect_results(batch);
     for (struct dt_chunk *chunk = batch->head; chunk; chunk = chunk->next)
-        write_chunk(batch, chunk);
+        write_chunk_answers(batch, chunk);
     char text[DETAIL_BYTES];
     if (batch->remainder) {
         begin_result(batch);
-        write_problem(batch, batch->ending->type, detail_of(batch, batch->ending->why, true, text));
+        write_problem(batch, batch->ending->type, format_problem_detail(batch, batch->ending->why, true, text));
         end_result(batch);
     }
     if (batch->array)
         dt_strbuf_adds(&batch->results, batch->results.n == 0 ? "[]" : "]");
 }
 
-static const char *type_of(const struct dt_batch *batch)
+static const char *media_type_of(const struct dt_batch *batch)
 {
     return batch->array ? "application/json" : "application/x-ndjson";
 }
@@ -634,7 +636,7 @@ static const char *type_of(const struct dt_batch *batch)
 void dt_batch_answer(dt_batch *batch)
 {
     struct dt_request *req = batch->req;
-    write_all(batch);
+    write_all_answers(batch);
     if (batch->failed || batch->results.failed) {
         dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "out of memory: some elements may have been committed");
         return;
@@ -645,7 +647,7 @@ void dt_batch_answer(dt_batch *batch)
     batch->results = empty;
     dt_hold_move(&batch->hold, &req->hold, req->out.cap);
     req->status = 200;
-    req->reply_type = type_of(batch);
+    req->reply_type = media_type_of(batch);
 }
 
 /* Called when all chunks have returned or their time is up, by the thread that feeds the batch in slices or by the one
@@ -653,10 +655,10 @@ void dt_batch_answer(dt_batch *batch)
 static bool send_answer(struct dt_slice *slice)
 {
     struct dt_batch *batch = (struct dt_batch *)((char *)slice - offsetof(struct dt_batch, slice));
-    write_all(batch);
+    write_all_answers(batch);
     dt_strbuf_fit(&batch->results);
-    dt_detached_answer(batch->detached, batch->failed ? 0 : 200, type_of(batch), &batch->results, &batch->hold);
-    release_ref(batch);
+    dt_detached_answer(batch->detached, batch->failed ? 0 : 200, media_type_of(batch), &batch->results, &batch->hold);
+    release_batch_reference(batch);
     return false;
 }
 
@@ -671,7 +673,7 @@ void dt_batch_detach(dt_batch *batch)
         return;
     atomic_fetch_add(&batch->refs, 1);
     batch->slice.run = send_answer;
-    batch->entry.call = queue_slice;
+    batch->entry.call = queue_batch_slice;
     if (!dt_gate_wait(&batch->entry, DT_GATE_ALL, NULL))
         send_answer(&batch->slice);
 }

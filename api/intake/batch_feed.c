@@ -8,7 +8,7 @@
 
 #define SLICE 128 /* elements of a slice, which take about half a millisecond */
 
-static const struct dt_batch_kind *kind_of(const struct dt_request *req)
+static const struct dt_batch_kind *batch_kind_of(const struct dt_request *req)
 {
     return (const struct dt_batch_kind *)req->route->stream;
 }
@@ -30,7 +30,7 @@ struct lines {
     bool ended; /* the body has ended, and its last line was read */
 };
 
-static void drop_lines(struct dt_request *req)
+static void release_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
     dt_strbuf_clear(&lines->partial);
@@ -47,7 +47,7 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
         return DT_PENDING;
     }
     struct lines *lines = dt_arena_alloc(&req->arena, sizeof(*lines));
-    dt_batch *batch = dt_batch_new(req, kind_of(req), false);
+    dt_batch *batch = dt_batch_new(req, batch_kind_of(req), false);
     if (!lines || !batch) {
         dt_batch_release(batch);
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
@@ -63,12 +63,12 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
     *lines = (struct lines){
         .batch = batch, .line_max = (size_t)req->api->config->limits_body, .rests = beginning == DT_BATCH_RESTS};
     req->state = lines;
-    req->cleanup = drop_lines;
+    req->cleanup = release_lines;
     return DT_PENDING;
 }
 
 /* Reads a line that ends with p[0..n); `partial` may have its beginning. */
-static void take_line(struct lines *lines, const char *p, size_t n)
+static void add_complete_line(struct lines *lines, const char *p, size_t n)
 {
     struct dt_str line = {p, n};
     const bool too_long = lines->skipping || lines->partial.n + n > lines->line_max;
@@ -88,7 +88,7 @@ static void take_line(struct lines *lines, const char *p, size_t n)
     dt_strbuf_reset(&lines->partial);
 }
 
-static void keep_beginning(struct dt_request *req, struct lines *lines, const char *p, size_t n)
+static void store_partial_line(struct dt_request *req, struct lines *lines, const char *p, size_t n)
 {
     if (lines->skipping || lines->partial.n + n > lines->line_max) {
         lines->skipping = true;
@@ -102,7 +102,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
 }
 
 /* Stops reading lines: all later lines get one answer together. */
-static void leave_remainder(struct lines *lines)
+static void skip_remaining_lines(struct lines *lines)
 {
     dt_batch_remainder(lines->batch);
     dt_strbuf_clear(&lines->partial);
@@ -111,7 +111,7 @@ static void leave_remainder(struct lines *lines)
 enum progress { TAKEN, SLICE_OVER, NO_ROOM, OVER };
 
 /* Reads lines from p[*at..n), one slice at most. */
-static enum progress take_lines(struct dt_request *req, const char *p, size_t n, size_t *at)
+static enum progress read_lines_slice(struct dt_request *req, const char *p, size_t n, size_t *at)
 {
     struct lines *lines = req->state;
     dt_batch_look(lines->batch);
@@ -121,7 +121,7 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
         if (dt_batch_over(lines->batch))
             return OVER;
         if (!end) {
-            keep_beginning(req, lines, start, n - *at);
+            store_partial_line(req, lines, start, n - *at);
             *at = n;
             break;
         }
@@ -129,7 +129,7 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
             return NO_ROOM;
         if (i == SLICE)
             return SLICE_OVER;
-        take_line(lines, start, (size_t)(end - start));
+        add_complete_line(lines, start, (size_t)(end - start));
         *at += (size_t)(end - start) + 1;
     }
     dt_batch_room(lines->batch); /* so that a full chunk is submitted now, not with the next line */
@@ -138,7 +138,7 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
 
 /* Reads one slice of lines from the copied piece of the body. After the last slice the request is resumed on its HTTP
  * thread. */
-static bool step_lines(struct dt_request *req)
+static bool run_lines_slice(struct dt_request *req)
 {
     struct lines *lines = req->state;
     bool rests = lines->rests;
@@ -146,13 +146,13 @@ static bool step_lines(struct dt_request *req)
     if (rests && dt_batch_rest(lines->batch, DT_BATCH_REST_FIRST))
         return false;
     dt_batch_rest_over(lines->batch);
-    switch (take_lines(req, lines->piece.p, lines->piece.n, &lines->at)) {
+    switch (read_lines_slice(req, lines->piece.p, lines->piece.n, &lines->at)) {
     case SLICE_OVER:
         return true;
     case NO_ROOM:
         return !dt_batch_wait(lines->batch, false);
     case OVER:
-        leave_remainder(lines);
+        skip_remaining_lines(lines);
         break;
     case TAKEN:
         break;
@@ -168,11 +168,11 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
     struct lines *lines = req->state;
     size_t at = 0;
     *taken = n;
-    const enum progress progress = lines->rests ? NO_ROOM : take_lines(req, p, n, &at);
+    const enum progress progress = lines->rests ? NO_ROOM : read_lines_slice(req, p, n, &at);
     if (progress == TAKEN)
         return DT_FEED_MORE;
     if (progress == OVER) {
-        leave_remainder(lines);
+        skip_remaining_lines(lines);
         return DT_FEED_DROP;
     }
     /* The piece has more lines than a slice, or the batch has no room, or the batch must pause before it begins. Copies
@@ -183,14 +183,14 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
         dt_strbuf_add(&lines->piece, p + at, left);
     if (lines->piece.n != left) {
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
-        leave_remainder(lines);
+        skip_remaining_lines(lines);
         return DT_FEED_DROP;
     }
     dt_request_suspend(req);
-    if (dt_batch_run_in_slices(lines->batch, step_lines))
+    if (dt_batch_run_in_slices(lines->batch, run_lines_slice))
         return DT_FEED_WAIT;
     dt_batch_end(lines->batch, DT_BATCH_SHUTDOWN);
-    leave_remainder(lines);
+    skip_remaining_lines(lines);
     dt_request_resume(req);
     return DT_FEED_WAIT;
 }
@@ -202,7 +202,7 @@ static enum dt_next answer_lines(struct dt_request *req)
     return DT_REPLY;
 }
 
-static enum dt_next pause_lines(struct dt_request *req)
+static enum dt_next pause_then_answer_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
     req->then = answer_lines;
@@ -228,14 +228,14 @@ static enum dt_next finish_lines(struct dt_request *req)
         } else if (req->truncated) {
             dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE, "the body is longer than limits.batch_body", true);
         } else if (begun) {
-            take_line(lines, NULL, 0);
+            add_complete_line(lines, NULL, 0);
         }
     }
     while (!dt_batch_flush(lines->batch))
         if (dt_batch_wait(lines->batch, false))
             return DT_PENDING;
-    req->then = pause_lines;
-    return dt_batch_wait(lines->batch, true) ? DT_PENDING : pause_lines(req);
+    req->then = pause_then_answer_lines;
+    return dt_batch_wait(lines->batch, true) ? DT_PENDING : pause_then_answer_lines(req);
 }
 
 /* Called if the body breaks off. The line that it breaks off in is dropped. */
@@ -261,7 +261,7 @@ struct array {
     enum { READ, FEED, FLUSH, REST, FINISH } next;
 };
 
-static void drop_array(struct dt_request *req)
+static void release_array(struct dt_request *req)
 {
     struct array *array = req->state;
     dt_json_free(array->json);
@@ -270,7 +270,7 @@ static void drop_array(struct dt_request *req)
 
 /* A parsed node takes many times more memory than the shortest element. So parsing stops, and the body is refused, if
  * the body has more elements than it could have if all of them were valid. */
-static size_t nodes_max(const struct dt_request *req)
+static size_t max_json_nodes(const struct dt_request *req)
 {
     size_t most = 2 * (size_t)req->api->config->limits_batch_lines + 1;
     size_t fit = req->body.n / ELEMENT_BYTES + NODES_AT_LEAST;
@@ -279,12 +279,12 @@ static size_t nodes_max(const struct dt_request *req)
 }
 
 /* Parses the whole body. False: the body is no JSON array; the problem is filled in. */
-static bool begin_array(struct dt_request *req, struct array *array)
+static bool parse_array(struct dt_request *req, struct array *array)
 {
     struct dt_error err = {0};
     const struct dt_json_limits limits = {.depth = (unsigned)req->api->config->limits_json_depth + 1,
                                           .elements = true,
-                                          .nodes = (uint32_t)nodes_max(req),
+                                          .nodes = (uint32_t)max_json_nodes(req),
                                           .names = NAMES_MAX};
     if (dt_batch_look(array->batch)) {
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the request waited too long, or the server is shutting down");
@@ -299,7 +299,7 @@ static bool begin_array(struct dt_request *req, struct array *array)
     if (root->type != DT_JSON_ARRAY) {
         struct dt_faults faults = {.arena = &req->arena};
         dt_faults_addf(&faults, "", "must be an array of %s, or application/x-ndjson with one per line",
-                       kind_of(req)->elements);
+                       batch_kind_of(req)->elements);
         dt_answer_faults(req, DT_INVALID, &faults);
         return false;
     }
@@ -309,7 +309,7 @@ static bool begin_array(struct dt_request *req, struct array *array)
 }
 
 /* Adds a slice of elements to the batch. False: the batch waits for room. */
-static bool feed_array(struct array *array)
+static bool add_elements_slice(struct array *array)
 {
     const struct dt_json_node *root = dt_json_root(array->json);
     dt_batch_look(array->batch);
@@ -329,16 +329,16 @@ static bool feed_array(struct array *array)
 }
 
 /* Does one slice of the array. False: the batch waits, or the answer is filled in. */
-static bool step_array(struct dt_request *req)
+static bool run_array_slice(struct dt_request *req)
 {
     struct array *array = req->state;
     switch (array->next) {
     case READ:
-        if (begin_array(req, array))
+        if (parse_array(req, array))
             return true;
         break;
     case FEED:
-        return feed_array(array);
+        return add_elements_slice(array);
     case FLUSH:
         while (!dt_batch_flush(array->batch))
             if (dt_batch_wait(array->batch, false))
@@ -363,16 +363,16 @@ enum dt_next dt_batch_feed_handle(struct dt_request *req)
     struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
     if (!array)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!dt_hold_bulk(&req->hold,
-                      2 * nodes_max(req) * sizeof(struct dt_json_node))) /* twice, because the parser's table doubles */
+    if (!dt_hold_bulk(&req->hold, 2 * max_json_nodes(req) *
+                                      sizeof(struct dt_json_node))) /* twice, because the parser's table doubles */
         return dt_request_no_room(req);
-    *array = (struct array){.batch = dt_batch_new(req, kind_of(req), true)};
+    *array = (struct array){.batch = dt_batch_new(req, batch_kind_of(req), true)};
     req->state = array;
-    req->cleanup = drop_array;
+    req->cleanup = release_array;
     if (dt_json_new(&array->json) != DT_OK || !array->batch)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     dt_request_suspend(req);
-    if (dt_batch_run_in_slices(array->batch, step_array))
+    if (dt_batch_run_in_slices(array->batch, run_array_slice))
         return DT_PENDING;
     dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
     dt_request_resume(req);

@@ -24,7 +24,7 @@ struct dt_gate {
     dt_metric *rows_out, *waiting, *open, *rests;
 };
 
-static size_t rows_for(const dt_gate *gate, size_t rows, size_t bytes)
+static size_t count_charged_rows(const dt_gate *gate, size_t rows, size_t bytes)
 {
     size_t stand_for = gate->row_bytes ? bytes / gate->row_bytes : 0;
     return rows > stand_for ? rows : stand_for;
@@ -37,7 +37,7 @@ size_t dt_gate_chunk_rows(const dt_gate *gate)
 
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes)
 {
-    size_t weight = rows_for(gate, rows, bytes);
+    size_t weight = count_charged_rows(gate, rows, bytes);
     return weight < gate->unit_rows ? weight : gate->unit_rows;
 }
 
@@ -50,7 +50,7 @@ dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_ga
     gate->chunk_rows = bounds->chunk_rows;
     gate->rows_max = bounds->rows;
     gate->row_bytes = bounds->rows ? bounds->bytes / bounds->rows : 0;
-    gate->unit_rows = rows_for(gate, bounds->chunk_rows, bounds->chunk_bytes);
+    gate->unit_rows = count_charged_rows(gate, bounds->chunk_rows, bounds->chunk_bytes);
     pthread_mutex_init(&gate->lock, NULL);
     char labels[40];
     snprintf(labels, sizeof(labels), "of=\"%s\"", of);
@@ -108,7 +108,7 @@ static void end_wait(struct dt_gate_entry *entry)
     entry->call(entry);
 }
 
-static void set_metrics(const dt_gate *gate)
+static void set_gate_metrics(const dt_gate *gate)
 {
     dt_metric_set(gate->rows_out, (double)gate->rows);
     dt_metric_set(gate->waiting, (double)gate->n_waiting);
@@ -126,7 +126,7 @@ static bool has_room(const struct dt_gate_entry *entry)
     return entry->granted > 0 || gate->rows == 0 || gate->rows + gate->unit_rows <= gate->rows_max;
 }
 
-static bool nothing_to_wait_for(const struct dt_gate_entry *entry, enum dt_gate_for what)
+static bool is_wait_over(const struct dt_gate_entry *entry, enum dt_gate_for what)
 {
     if (what == DT_GATE_ALL)
         return entry->under_way == 0;
@@ -140,7 +140,7 @@ static void end_possible_waits(dt_gate *gate)
 {
     for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
         next = entry->next;
-        if (!nothing_to_wait_for(entry, entry->waits_for))
+        if (!is_wait_over(entry, entry->waits_for))
             continue;
         if (entry->waits_for == DT_GATE_ROOM && has_room(entry)) {
             /* dt_gate_wait released the queue room of the batch, so none is granted */
@@ -150,10 +150,10 @@ static void end_possible_waits(dt_gate *gate)
         }
         end_wait(entry);
     }
-    set_metrics(gate);
+    set_gate_metrics(gate);
 }
 
-static void release_grant(struct dt_gate_entry *entry)
+static void release_granted_rows(struct dt_gate_entry *entry)
 {
     dt_assert_cmp(entry->gate->rows, >=, entry->granted);
     entry->gate->rows -= entry->granted;
@@ -169,13 +169,13 @@ bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight)
     bool room = has_room(entry);
     if (room) {
         bool more = entry->granted > weight;
-        release_grant(entry);
+        release_granted_rows(entry);
         gate->rows += weight;
         entry->under_way++;
         if (more)
             end_possible_waits(gate);
         else
-            set_metrics(gate);
+            set_gate_metrics(gate);
     }
     pthread_mutex_unlock(&gate->lock);
     return room;
@@ -199,7 +199,7 @@ bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*sus
 {
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
-    bool wait = !nothing_to_wait_for(entry, what);
+    bool wait = !is_wait_over(entry, what);
     if (wait) {
         if (suspend)
             suspend(entry);
@@ -207,7 +207,7 @@ bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*sus
         entry->waits_for = what;
         DL_APPEND(gate->first, entry);
         gate->n_waiting++;
-        release_grant(entry);
+        release_granted_rows(entry);
         end_possible_waits(gate);
     }
     pthread_mutex_unlock(&gate->lock);
@@ -226,7 +226,7 @@ void dt_gate_leave(struct dt_gate_entry *entry)
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
     if (entry->granted > 0) {
-        release_grant(entry);
+        release_granted_rows(entry);
         end_possible_waits(gate);
     }
     pthread_mutex_unlock(&gate->lock);
@@ -245,7 +245,7 @@ void dt_gate_expire(dt_gate *gate, int64_t now_us)
         if (now_us >= end_us)
             end_wait(entry);
     }
-    set_metrics(gate);
+    set_gate_metrics(gate);
     pthread_mutex_unlock(&gate->lock);
 }
 

@@ -100,7 +100,7 @@ static void finish_unit(struct dt_unit *unit, dt_status status)
 }
 
 /* Admits rows in order, until a row is over a quota of the caller's token. That row and all later rows are refused. */
-static void ask_quota(struct dt_unit *unit, int64_t now_us)
+static void admit_rows_by_quota(struct dt_unit *unit, int64_t now_us)
 {
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
     size_t n = 0;
@@ -116,27 +116,27 @@ static void ask_quota(struct dt_unit *unit, int64_t now_us)
         unit->rows[i].row.outcome = DT_INSERT_REFUSED;
 }
 
-static size_t rows_locked(const dt_committer *c)
+static size_t count_rows_locked(const dt_committer *c)
 {
     return c->few.rows + c->many.rows;
 }
 
-static int64_t queue_begins_at(const struct queue *q)
+static int64_t next_commit_at_us(const struct queue *q)
 {
     return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
 }
 
 /* Returns the time from which no single job has arrived for CALM_US; then batches may use several threads again. */
-static int64_t singles_calm_from_us(const dt_committer *c)
+static int64_t single_jobs_quiet_from_us(const dt_committer *c)
 {
     return c->single_us ? c->single_us + CALM_US : 0;
 }
 
-static int64_t many_begins_at(const dt_committer *c)
+static int64_t next_batch_commit_at_us(const dt_committer *c)
 {
-    int64_t at_us = queue_begins_at(&c->many);
+    int64_t at_us = next_commit_at_us(&c->many);
     int64_t over_us = c->many.window.busy ? c->many.window.begun_us + SLOW_US : c->rests_until_us;
-    int64_t yields_until_us = dt_earlier(singles_calm_from_us(c), over_us);
+    int64_t yields_until_us = dt_earlier(single_jobs_quiet_from_us(c), over_us);
     bool yields = yields_until_us > at_us && yields_until_us > dt_clock_mono_us(c->env->clock);
     return yields ? yields_until_us : at_us;
 }
@@ -152,9 +152,9 @@ static dt_status start_worker_locked(dt_committer *c)
 
 /* Wakes or starts a thread if a commit can begin now. for_clock: also if a commit can begin before the waiting thread's
  * timer expires. */
-static void wake_one_locked(dt_committer *c, bool for_clock)
+static void wake_worker_locked(dt_committer *c, bool for_clock)
 {
-    int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
+    int64_t at_us = dt_earlier(next_commit_at_us(&c->few), next_batch_commit_at_us(c));
     if (at_us != 0 && !(for_clock && at_us < c->watched_us))
         return;
     if (c->sleeping)
@@ -171,8 +171,8 @@ static dt_status enqueue_unit(dt_committer *c, struct dt_unit *unit)
     pthread_mutex_lock(&c->lock);
     if (c->stopping)
         status = DT_SHUTDOWN;
-    else if (rows_locked(c) > 0 && (rows_locked(c) + unit->n > (size_t)config->api_queue_jobs ||
-                                    c->queued_bytes + unit->bytes > (size_t)config->api_queue_bytes))
+    else if (count_rows_locked(c) > 0 && (count_rows_locked(c) + unit->n > (size_t)config->api_queue_jobs ||
+                                          c->queued_bytes + unit->bytes > (size_t)config->api_queue_bytes))
         status = DT_FULL;
     if (status == DT_OK) {
         struct queue *q = unit->n <= FEW_ROWS ? &c->few : &c->many;
@@ -180,13 +180,13 @@ static dt_status enqueue_unit(dt_committer *c, struct dt_unit *unit)
         DL_APPEND(q->units, unit);
         q->rows += unit->n;
         c->queued_bytes += unit->bytes;
-        wake_one_locked(c, first);
+        wake_worker_locked(c, first);
     }
     pthread_mutex_unlock(&c->lock);
     return status;
 }
 
-static void finish_all(struct dt_unit *units, dt_status status)
+static void finish_units(struct dt_unit *units, dt_status status)
 {
     for (struct dt_unit *unit = units, *next; unit; unit = next) {
         next = unit->next; /* `done` may free the unit */
@@ -196,7 +196,7 @@ static void finish_all(struct dt_unit *units, dt_status status)
 
 /* Called if MySQL is down: queued units would wait for one timeout after another, so all of them are answered at
  * once. */
-static void fail_queue(dt_committer *c)
+static void fail_queued_units(dt_committer *c)
 {
     pthread_mutex_lock(&c->lock);
     struct dt_unit *units = c->few.units;
@@ -204,7 +204,7 @@ static void fail_queue(dt_committer *c)
     c->few.units = c->many.units = NULL;
     c->few.rows = c->many.rows = c->queued_bytes = 0;
     pthread_mutex_unlock(&c->lock);
-    finish_all(units, DT_UNAVAILABLE);
+    finish_units(units, DT_UNAVAILABLE);
 }
 
 void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
@@ -216,7 +216,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
         const struct dt_new_job *job = &unit->rows[i].row.job;
         unit->bytes += sizeof(struct dt_create) + job->payload.n + job->headers.n + job->key.n + job->topic.n;
     }
-    ask_quota(unit, dt_clock_mono_us(c->env->clock));
+    admit_rows_by_quota(unit, dt_clock_mono_us(c->env->clock));
     if (unit->n > 0 && unit->n_over == unit->n) {
         finish_unit(unit, DT_OK);
         return;
@@ -236,11 +236,11 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     if (status == DT_FULL)
         dt_metric_add(c->refused_full, 1);
     if (status == DT_UNAVAILABLE)
-        fail_queue(c);
+        fail_queued_units(c);
     finish_unit(unit, status);
 }
 
-static void remove_locked(dt_committer *c, struct queue *q, struct dt_unit *unit)
+static void remove_unit_locked(dt_committer *c, struct queue *q, struct dt_unit *unit)
 {
     dt_assert_cmp(q->rows, >=, unit->n);
     dt_assert_cmp(c->queued_bytes, >=, unit->bytes);
@@ -250,13 +250,13 @@ static void remove_locked(dt_committer *c, struct queue *q, struct dt_unit *unit
     dt_assert((q->rows == 0) == !q->units);
 }
 
-static void move_late_locked(dt_committer *c, struct queue *q, int64_t now_us, struct dt_unit **late)
+static void move_late_units_locked(dt_committer *c, struct queue *q, int64_t now_us, struct dt_unit **late)
 {
     for (struct dt_unit *unit = q->units, *next; unit; unit = next) {
         next = unit->next;
         if (unit->deadline_us == 0 || unit->deadline_us > now_us)
             continue;
-        remove_locked(c, q, unit);
+        remove_unit_locked(c, q, unit);
         DL_APPEND(*late, unit);
     }
 }
@@ -265,18 +265,18 @@ void dt_committer_expire(dt_committer *c, int64_t now_us)
 {
     struct dt_unit *late = NULL;
     pthread_mutex_lock(&c->lock);
-    move_late_locked(c, &c->few, now_us, &late);
-    move_late_locked(c, &c->many, now_us, &late);
-    dt_metric_set(c->queue, (double)rows_locked(c));
+    move_late_units_locked(c, &c->few, now_us, &late);
+    move_late_units_locked(c, &c->many, now_us, &late);
+    dt_metric_set(c->queue, (double)count_rows_locked(c));
     pthread_mutex_unlock(&c->lock);
-    finish_all(late, DT_UNAVAILABLE);
+    finish_units(late, DT_UNAVAILABLE);
 }
 
 /* Waits until a commit may begin, or the committer stops. */
-static void wait_locked(dt_committer *c)
+static void wait_for_commit_locked(dt_committer *c)
 {
     while (!c->stopping) {
-        const int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
+        const int64_t at_us = dt_earlier(next_commit_at_us(&c->few), next_batch_commit_at_us(c));
         if (at_us <= dt_clock_mono_us(c->env->clock))
             return;
         c->sleeping++;
@@ -300,22 +300,22 @@ static struct dt_unit *take_units(struct worker *w)
     size_t bytes = 0;
     w->taken = 0;
     pthread_mutex_lock(&c->lock);
-    wait_locked(c);
+    wait_for_commit_locked(c);
     w->begun_us = dt_clock_mono_us(c->env->clock);
     /* Chooses the queue for the next commit; when stopping, a queue that is not empty. */
-    const bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= w->begun_us;
-    const bool many = c->stopping ? c->many.units != NULL : many_begins_at(c) <= w->begun_us;
+    const bool few = c->stopping ? c->few.units != NULL : next_commit_at_us(&c->few) <= w->begun_us;
+    const bool many = c->stopping ? c->many.units != NULL : next_batch_commit_at_us(c) <= w->begun_us;
     const bool passes = few && (!many || c->passes < PASSES);
     c->passes = passes && many ? c->passes + 1 : 0;
     struct queue *q = passes ? &c->few : &c->many;
     w->from = q;
-    const bool amid_single = q == &c->many && singles_calm_from_us(c) > w->begun_us;
+    const bool amid_single = q == &c->many && single_jobs_quiet_from_us(c) > w->begun_us;
     const size_t rows_max = amid_single ? c->unit_rows : room;
     const size_t bytes_max = amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES;
     /* The first unit is taken even if it exceeds a limit. */
     for (struct dt_unit *unit = q->units;
          unit && (!units || (w->taken + unit->n <= rows_max && bytes + unit->bytes <= bytes_max)); unit = q->units) {
-        remove_locked(c, q, unit);
+        remove_unit_locked(c, q, unit);
         w->taken += unit->n;
         bytes += unit->bytes;
         if (!unit->of_batch)
@@ -326,15 +326,15 @@ static struct dt_unit *take_units(struct worker *w)
     dt_assert_cmp(w->taken, <=, room);
     dt_commit_window_begun(&q->window, w->begun_us);
     dt_assert_cmp(c->few.window.busy + c->many.window.busy, <=, c->env->config->api_committers);
-    wake_one_locked(c, true); /* another thread may commit the remaining units */
-    dt_metric_set(c->queue, (double)rows_locked(c));
+    wake_worker_locked(c, true); /* another thread may commit the remaining units */
+    dt_metric_set(c->queue, (double)count_rows_locked(c));
     pthread_mutex_unlock(&c->lock);
     return units;
 }
 
 /* ---- topics that the snapshot lacks ---- */
 
-static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct dt_str name)
+static struct dt_topic_wish *find_topic_wish(struct dt_topic_wish *v, size_t n, struct dt_str name)
 {
     for (size_t i = 0; i < n; i++)
         if (dt_str_eq(v[i].name, name))
@@ -345,7 +345,7 @@ static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct
 /* Appends topics that the unit names and the snapshot `view` lacks to the worker's list of topics to create, of which
  * `before` belong to earlier units. Returns how many it appended. A topic that was refused to an earlier unit is
  * appended again, because this unit's caller may be allowed to create it. */
-static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
+static size_t add_topic_wishes(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
 {
     struct dt_topic_wish *wishes = w->wishes + before;
     struct dt_str last = DT_STR_NONE; /* topic of the previous row; batches often repeat a topic, so it is skipped */
@@ -357,8 +357,8 @@ static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const str
         last = job->topic;
         if (dt_view_topic(view, last))
             continue;
-        const struct dt_topic_wish *earlier = find_wish(w->wishes, before, last);
-        if ((earlier && earlier->status == DT_OK) || find_wish(wishes, n, last))
+        const struct dt_topic_wish *earlier = find_topic_wish(w->wishes, before, last);
+        if ((earlier && earlier->status == DT_OK) || find_topic_wish(wishes, n, last))
             continue;
         dt_assert_cmp(before + n, <, w->taken);
         wishes[n++] = (struct dt_topic_wish){.name = last,
@@ -372,19 +372,19 @@ static size_t add_wishes(struct worker *w, const struct dt_unit *unit, const str
 /* Creates the topics that the snapshot `view` lacks, with one call for each unit. Refuses rows whose topic may not
  * be created. *made: at least one of these topics exists now. If the status is not OK, some topics may have been
  * created. */
-static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
-                             struct dt_error *err)
+static dt_status create_missing_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
+                                       struct dt_error *err)
 {
     size_t before = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
         struct dt_topic_wish *wishes = w->wishes + before;
-        const size_t n = add_wishes(w, unit, view, before);
+        const size_t n = add_topic_wishes(w, unit, view, before);
         dt_status status = dt_topic_cache_ensure(w->committer->topics, w->session.store, wishes, n, err);
         if (status != DT_OK)
             return status;
         for (size_t i = 0; n && i < unit->n - unit->n_over; i++) {
             struct dt_create *row = &unit->rows[i];
-            const struct dt_topic_wish *wish = find_wish(wishes, n, row->row.job.topic);
+            const struct dt_topic_wish *wish = find_topic_wish(wishes, n, row->row.job.topic);
             *made |= wish && wish->status == DT_OK;
             if (!wish || wish->status == DT_OK)
                 continue;
@@ -399,7 +399,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
 /* ---- one commit ---- */
 
 /* Returns a reference to a snapshot that has the topic of every row of these units, except refused rows. */
-static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
+static dt_status ensure_topics(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
 {
     dt_committer *c = w->committer;
     bool made = false;
@@ -408,7 +408,7 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(c->topics);
-    status = make_topics(w, units, view, &made, err);
+    status = create_missing_topics(w, units, view, &made, err);
     if (status == DT_OK && !made) {
         *out = view;
         return DT_OK;
@@ -492,7 +492,7 @@ static dt_status insert_rows(struct worker *w, size_t n, int64_t *created_ms, st
 }
 
 /* Collects the entries for the index. Called before the units are answered, because units may be freed after that. */
-static size_t record_entries(struct worker *w, struct dt_unit *units)
+static size_t collect_index_entries(struct worker *w, struct dt_unit *units)
 {
     dt_committer *c = w->committer;
     int64_t horizon_end_ms = dt_refclock_latest_ms(c->env->ref) + c->env->config->index_horizon;
@@ -530,7 +530,7 @@ static void commit_units(struct worker *w, struct dt_unit *units)
         }
     dt_status status = dt_session_begin(&w->session, &err);
     if (status == DT_OK)
-        status = topics_for(w, units, &view, &err);
+        status = ensure_topics(w, units, &view, &err);
     if (status == DT_OK) {
         size_t n = collect_rows(w, units, view);
         dt_view_release(view);
@@ -540,17 +540,17 @@ static void commit_units(struct worker *w, struct dt_unit *units)
     if (status != DT_OK) {
         dt_metric_add(c->failed, 1);
         dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit of jobs failed", status, &err);
-        finish_all(units, status);
+        finish_units(units, status);
         if (status == DT_UNAVAILABLE || status == DT_UNKNOWN)
-            fail_queue(c);
+            fail_queued_units(c);
         return;
     }
     dt_outage_over(&w->outage);
-    const size_t n = record_entries(w, units);
+    const size_t n = collect_index_entries(w, units);
     for (struct dt_unit *unit = units; unit; unit = unit->next)
         unit->created_ms = created_ms;
     DT_FAIL_POINT("create.answer");
-    finish_all(units, DT_OK);
+    finish_units(units, DT_OK);
     DT_FAIL_POINT("create.answered");
     dt_index_writer_post(c->index, w->entries, n);
     dt_id_block_refill(&w->ids, w->session.store, (size_t)c->env->config->api_commit_jobs);
@@ -639,7 +639,7 @@ void dt_committer_stop(dt_committer *c)
         dt_thread_join(&c->workers[i].thread);
     pthread_mutex_lock(&c->lock); /* locked, because other threads may still submit units, which are refused */
     dt_assert(!c->few.units && !c->many.units);
-    dt_assert_cmp(rows_locked(c) + c->queued_bytes, ==, 0);
+    dt_assert_cmp(count_rows_locked(c) + c->queued_bytes, ==, 0);
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -73,7 +73,7 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
 static enum dt_next replace_job(struct dt_request *req, dt_store *store);
 
 /* Called on a committer's thread, or inside dt_committer_submit. */
-static void create_done(struct dt_unit *unit)
+static void on_create_committed(struct dt_unit *unit)
 {
     struct dt_request *req = unit->arg;
     struct create *c = req->state;
@@ -97,7 +97,7 @@ static void create_done(struct dt_unit *unit)
     dt_request_resume(req);
 }
 
-static void drop_create(struct dt_request *req)
+static void release_create(struct dt_request *req)
 {
     struct create *c = req->state;
     dt_unit_clear(&c->unit);
@@ -111,7 +111,7 @@ static enum dt_next submit_row(struct dt_request *req)
                                .n = 1,
                                .deadline_us = req->deadline_us,
                                .caller = &req->caller,
-                               .done = create_done,
+                               .done = on_create_committed,
                                .arg = req};
     req->then = answer_create;
     dt_committer_submit(req->api->committer, &c->unit);
@@ -172,7 +172,7 @@ enum dt_next dt_handle_job_create(struct dt_request *req)
         next = dt_answer_not_found(req, "topic");
     } else {
         req->state = c;
-        req->cleanup = drop_create;
+        req->cleanup = release_create;
         if (replace) {
             next = dt_workers_submit(req->api->workers, req, replace_job);
         } else {
@@ -210,7 +210,7 @@ int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, s
 
 /* ---- new jobs as elements of a batch ---- */
 
-static struct dt_gate *job_gate(const struct dt_api *api)
+static struct dt_gate *job_admission_gate(const struct dt_api *api)
 {
     return api->job_gate;
 }
@@ -238,14 +238,14 @@ static dt_status decode_element(const struct dt_batch_terms *terms, const dt_jso
     return DT_OK;
 }
 
-static uint64_t hash_key(const void *row)
+static uint64_t hash_job_key(const void *row)
 {
     const struct dt_create *create = row;
     const struct dt_new_job *job = &create->row.job;
     return job->key.p ? dt_key_hash(job->topic, job->key) : 0;
 }
 
-static void chunk_done(struct dt_unit *unit)
+static void on_chunk_committed(struct dt_unit *unit)
 {
     dt_batch_came_back(unit->arg);
 }
@@ -257,12 +257,12 @@ static void submit_chunk(const struct dt_batch_terms *terms, struct dt_chunk *ch
                                         .of_batch = true,
                                         .deadline_us = deadline_us,
                                         .caller = &terms->caller,
-                                        .done = chunk_done,
+                                        .done = on_chunk_committed,
                                         .arg = chunk};
     dt_committer_submit(terms->api->committer, &chunk->unit.jobs);
 }
 
-static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
+static int add_element_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
 {
     const struct dt_create *row = dt_chunk_row(chunk, i);
     struct dt_faults faults = {.arena = &chunk->arena};
@@ -288,9 +288,9 @@ const struct dt_batch_kind dt_batch_of_jobs = {.stream = {dt_batch_feed_begin, d
                                                .nothing = "no job was created",
                                                .elements = "jobs",
                                                .row_bytes = sizeof(struct dt_create),
-                                               .gate = job_gate,
+                                               .gate = job_admission_gate,
                                                .decode = decode_element,
-                                               .key_of = hash_key,
+                                               .key_of = hash_job_key,
                                                .submit = submit_chunk,
-                                               .answer = add_answer,
+                                               .answer = add_element_answer,
                                                .clear = clear_chunk};

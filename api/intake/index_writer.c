@@ -78,7 +78,7 @@ static void wake_locked(dt_index_writer *w)
 
 /* Returns whether at least one entry is due by until_ms. Removals do not count, because a claim refuses a stale
  * entry. */
-static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_ms)
+static bool has_entry_due_by(const struct dt_entry *entries, size_t n, int64_t until_ms)
 {
     for (size_t i = 0; i < n; i++)
         if (entries[i].due_ms != 0 && entries[i].due_ms <= until_ms)
@@ -86,7 +86,7 @@ static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_m
     return false;
 }
 
-static void record_loss(dt_index_writer *w)
+static void record_lost_entries(dt_index_writer *w)
 {
     w->losses++;
     void (*tell)(void *) = __atomic_load_n(&w->on_loss, __ATOMIC_ACQUIRE);
@@ -99,7 +99,7 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     if (!w || n == 0)
         return;
     const int64_t now_ms = dt_refclock_latest_ms(w->env->ref);
-    const bool urgent = any_due_by(entries, n, now_ms + URGENT_MS);
+    const bool urgent = has_entry_due_by(entries, n, now_ms + URGENT_MS);
     pthread_mutex_lock(&w->lock);
     dt_assert_cmp(w->n, <=, RING_ENTRIES);
     dt_assert_cmp(w->head, <, RING_ENTRIES);
@@ -120,8 +120,8 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     dt_metric_add(w->dropped_full, (int64_t)(n - taken));
     /* The reconciler adds dropped entries in time if they are due after the time given here. Only for entries that are
      * due earlier, a loss is recorded, so that leaders read MySQL. */
-    if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
-        record_loss(w);
+    if (has_entry_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
+        record_lost_entries(w);
 }
 
 void dt_index_writer_outbox(dt_index_writer *w, int64_t job_id)
@@ -170,7 +170,7 @@ void dt_index_writer_verdict(dt_index_writer *w, struct dt_index_verdict *out)
 /* ---- the thread ---- */
 
 /* Sleeps until there is something to write, and takes it. */
-static void take_round(dt_index_writer *w, struct round *round)
+static void wait_for_round(dt_index_writer *w, struct round *round)
 {
     pthread_mutex_lock(&w->lock);
     for (;;) {
@@ -255,7 +255,7 @@ static void record_result(dt_index_writer *w, const struct round *round, dt_stat
     else
         dt_outage_over(&w->outage);
     if (news && status != DT_OK)
-        record_loss(w);
+        record_lost_entries(w);
     if (was_up || status != DT_OK)
         return;
     pthread_mutex_lock(&w->lock);
@@ -293,7 +293,7 @@ static void run_writer(void *arg)
     dt_index_writer *w = arg;
     for (bool stop = false; !stop;) {
         struct round round;
-        take_round(w, &round);
+        wait_for_round(w, &round);
         const bool idle = !round.n && !round.outbox_news && !round.topic_news;
         bool known = !idle;
         if (idle && !round.stopping) {

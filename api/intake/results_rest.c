@@ -47,7 +47,7 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
 }
 
 /* Called on the batcher's thread, or inside dt_results_batcher_submit. */
-static void result_done(struct dt_reports *reports)
+static void on_result_applied(struct dt_reports *reports)
 {
     struct reporting *r = reports->arg;
     struct dt_request *req = r->req;
@@ -77,7 +77,7 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
                                         .n = 1,
                                         .bound = dt_wall_bound(req),
                                         .deadline_us = req->deadline_us,
-                                        .done = result_done,
+                                        .done = on_result_applied,
                                         .arg = r}};
     struct dt_faults faults;
     const dt_json *json = dt_answer_parse(req, &faults);
@@ -94,7 +94,7 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
 
 /* ---- results as elements of a batch ---- */
 
-static struct dt_gate *result_gate(const struct dt_api *api)
+static struct dt_gate *result_admission_gate(const struct dt_api *api)
 {
     return api->result_gate;
 }
@@ -108,7 +108,7 @@ static dt_status decode_element(const struct dt_batch_terms *, const dt_json *js
     return dt_result_decode(json, dt_json_root(json), NULL, faults, &row->result);
 }
 
-static void chunk_done(struct dt_reports *reports)
+static void on_chunk_applied(struct dt_reports *reports)
 {
     dt_batch_came_back(reports->arg);
 }
@@ -120,12 +120,12 @@ static void submit_chunk(const struct dt_batch_terms *terms, struct dt_chunk *ch
                                               .bound = terms->bound,
                                               .of_batch = true,
                                               .deadline_us = deadline_us,
-                                              .done = chunk_done,
+                                              .done = on_chunk_applied,
                                               .arg = chunk};
     dt_results_batcher_submit(terms->api->results, &chunk->unit.results);
 }
 
-static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
+static int add_element_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
 {
     const struct dt_apply *row = dt_chunk_row(chunk, i);
     dt_status status = chunk->unit.results.status;
@@ -149,10 +149,10 @@ const struct dt_batch_kind dt_batch_of_results = {.stream = {dt_batch_feed_begin
                                                   .nothing = "no result was applied",
                                                   .elements = "results",
                                                   .row_bytes = sizeof(struct dt_apply),
-                                                  .gate = result_gate,
+                                                  .gate = result_admission_gate,
                                                   .decode = decode_element,
                                                   .submit = submit_chunk,
-                                                  .answer = add_answer};
+                                                  .answer = add_element_answer};
 
 /*
  * ---- the batcher ----
@@ -195,7 +195,7 @@ static void finish_reports(struct dt_reports *reports, dt_status status)
     reports->done(reports);
 }
 
-static void finish_all(struct dt_reports *list, dt_status status)
+static void finish_report_list(struct dt_reports *list, dt_status status)
 {
     for (struct dt_reports *reports = list, *next; reports; reports = next) {
         next = reports->next; /* `done` may free the reports */
@@ -225,7 +225,8 @@ void dt_results_batcher_submit(dt_results_batcher *r, struct dt_reports *reports
         finish_reports(reports, status);
 }
 
-static void move_late_locked(dt_results_batcher *r, struct dt_reports **queue, int64_t now_us, struct dt_reports **late)
+static void move_late_reports_locked(dt_results_batcher *r, struct dt_reports **queue, int64_t now_us,
+                                     struct dt_reports **late)
 {
     for (struct dt_reports *reports = *queue, *next; reports; reports = next) {
         next = reports->next;
@@ -242,16 +243,16 @@ void dt_results_batcher_expire(dt_results_batcher *r, int64_t now_us)
 {
     struct dt_reports *late = NULL;
     pthread_mutex_lock(&r->lock);
-    move_late_locked(r, &r->alone, now_us, &late);
-    move_late_locked(r, &r->batches, now_us, &late);
+    move_late_reports_locked(r, &r->alone, now_us, &late);
+    move_late_reports_locked(r, &r->batches, now_us, &late);
     pthread_mutex_unlock(&r->lock);
-    finish_all(late, DT_UNAVAILABLE);
+    finish_report_list(late, DT_UNAVAILABLE);
 }
 
 /* Moves reports from the queue to `taken`, as long as the transaction has at most `room` results. n: the results that
  * it has already. Returns the new number of results. */
-static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size_t room, size_t n,
-                          struct dt_reports **taken)
+static size_t move_reports_locked(dt_results_batcher *r, struct dt_reports **queue, size_t room, size_t n,
+                                  struct dt_reports **taken)
 {
     while (*queue && n + (*queue)->n <= room) {
         struct dt_reports *reports = *queue;
@@ -275,8 +276,8 @@ static struct dt_reports *take_reports(dt_results_batcher *r)
         pthread_cond_wait(&r->wake, &r->lock);
         r->sleeping = false;
     }
-    size_t n = move_locked(r, &r->alone, r->batches ? room - dt_results_batcher_unit(r) : room, 0, &taken);
-    n = move_locked(r, &r->batches, room, n, &taken);
+    size_t n = move_reports_locked(r, &r->alone, r->batches ? room - dt_results_batcher_unit(r) : room, 0, &taken);
+    n = move_reports_locked(r, &r->batches, room, n, &taken);
     dt_assert_cmp(n, <=, room);
     dt_assert(taken || dt_thread_stopping(&r->thread));
     pthread_mutex_unlock(&r->lock);
@@ -312,7 +313,7 @@ static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
     for (struct dt_reports *reports = taken; reports; reports = reports->next)
         for (size_t i = 0; i < reports->n; i++)
             reports->v[i].outcome = (a++)->outcome;
-    finish_all(taken, status);
+    finish_report_list(taken, status);
     if (status != DT_OK)
         return;
     /* Posts the new due times to the index, and wakes leaders of shards whose outbox has a new row. */

@@ -57,7 +57,7 @@ struct run {
 /* ---- answers ---- */
 
 /* Begins the array of answers, before its first answer. */
-static void begin_answer(struct run *run)
+static void begin_answer_array(struct run *run)
 {
     if (run->array && run->out.n == 0)
         dt_json_begin_array(&run->out, NULL);
@@ -70,7 +70,7 @@ static void fail_command(struct run_command *command, const char *error)
     command->error = error;
 }
 
-static enum dt_next answer_all(struct run *run)
+static enum dt_next send_all_answers(struct run *run)
 {
     struct dt_request *req = run->req;
     if (run->array)
@@ -110,7 +110,7 @@ static struct dt_command_job *find_jobs(struct run *run, dt_store *store, struct
 /* ---- finish ---- */
 
 /* Called on the batcher's thread, or inside dt_results_batcher_submit. */
-static void results_done(struct dt_reports *reports)
+static void on_results_applied(struct dt_reports *reports)
 {
     struct run *run = reports->arg;
     for (size_t i = 0; i < reports->n; i++) {
@@ -129,7 +129,7 @@ static void results_done(struct dt_reports *reports)
     dt_request_resume(run->req);
 }
 
-static enum dt_next work_finishes(struct dt_request *req, dt_store *store)
+static enum dt_next run_finish_commands(struct dt_request *req, dt_store *store)
 {
     struct run *run = req->state;
     struct dt_error err = {0};
@@ -153,7 +153,7 @@ static enum dt_next work_finishes(struct dt_request *req, dt_store *store)
                                        .bound = run->bound,
                                        .of_batch = run->array,
                                        .deadline_us = req->deadline_us,
-                                       .done = results_done,
+                                       .done = on_results_applied,
                                        .arg = run};
     dt_results_batcher_submit(req->api->results, &run->reports);
     return DT_PENDING;
@@ -201,7 +201,7 @@ static enum dt_next run_delete_commands(struct dt_request *req, dt_store *store)
 
 /* ---- pop ---- */
 
-static enum dt_next work_pop(struct dt_request *req, dt_store *store)
+static enum dt_next run_pop_command(struct dt_request *req, dt_store *store)
 {
     struct run *run = req->state;
     struct run_command *command = &run->v[run->next];
@@ -222,7 +222,7 @@ static enum dt_next work_pop(struct dt_request *req, dt_store *store)
     } else if (popped.refused.p) {
         fail_command(command, dt_command_refusal(popped.why));
     } else if (popped.n || wish.wait_ms == 0) {
-        begin_answer(run);
+        begin_answer_array(run);
         dt_command_add_popped(&run->out, wish.form, popped.jobs, popped.n,
                               dt_command_name_jobs(store, &req->arena, &popped));
         command->answered = true;
@@ -235,7 +235,7 @@ static enum dt_next work_pop(struct dt_request *req, dt_store *store)
 /* ---- groups ---- */
 
 /* Ends the running group: takes the outcome of its adds, if it has adds, and writes the answers of its commands. */
-static void end_group(struct run *run)
+static void finish_command_group(struct run *run)
 {
     dt_assert(run->next <= run->end && run->end <= run->n);
     dt_assert(run->unit.n == 0 || run->unit.n == run->end - run->next);
@@ -262,7 +262,7 @@ static void end_group(struct run *run)
         if (command->answered)
             continue;
         run->refused += command->status == DT_INVALID;
-        begin_answer(run);
+        begin_answer_array(run);
         dt_json_begin_object(&run->out, NULL);
         dt_json_put_bool(&run->out, "success", command->status == DT_OK);
         if (command->status != DT_OK)
@@ -273,7 +273,7 @@ static void end_group(struct run *run)
     }
 }
 
-static size_t group_max(const struct run *run, enum dt_verb verb)
+static size_t max_group_size(const struct run *run, enum dt_verb verb)
 {
     const struct dt_api *api = run->req->api;
     switch (verb) {
@@ -290,20 +290,21 @@ static size_t group_max(const struct run *run, enum dt_verb verb)
 }
 
 /* Called on a committer's thread, or inside dt_committer_submit. */
-static void adds_done(struct dt_unit *unit)
+static void on_adds_committed(struct dt_unit *unit)
 {
     dt_request_resume(unit->arg);
 }
 
 /* Begins the next group. DT_REPLY: nothing had to be submitted, so the group has ended. */
-static enum dt_next begin_group(struct run *run)
+static enum dt_next begin_command_group(struct run *run)
 {
-    static const dt_worker_fn fns[] = {
-        [DT_VERB_POP] = work_pop, [DT_VERB_FINISH] = work_finishes, [DT_VERB_DELETE] = run_delete_commands};
+    static const dt_worker_fn fns[] = {[DT_VERB_POP] = run_pop_command,
+                                       [DT_VERB_FINISH] = run_finish_commands,
+                                       [DT_VERB_DELETE] = run_delete_commands};
     struct dt_request *req = run->req;
     const struct run_command *first = &run->v[run->next];
     const enum dt_verb verb = first->command.verb;
-    const size_t most = first->status == DT_OK ? group_max(run, verb) : 1;
+    const size_t most = first->status == DT_OK ? max_group_size(run, verb) : 1;
     dt_assert_cmp(run->next, <, run->n);
     for (run->end = run->next + 1; run->end < run->n && run->end - run->next < most; run->end++)
         if (run->v[run->end].status != DT_OK || run->v[run->end].command.verb != verb)
@@ -316,7 +317,7 @@ static enum dt_next begin_group(struct run *run)
                                  .n = run->end - run->next,
                                  .deadline_us = req->deadline_us,
                                  .caller = &req->caller,
-                                 .done = adds_done,
+                                 .done = on_adds_committed,
                                  .arg = req};
     dt_request_suspend(req);
     dt_committer_submit(req->api->committer, &run->unit);
@@ -325,19 +326,19 @@ static enum dt_next begin_group(struct run *run)
 
 /* ---- the pause before the answer if very many commands were refused (request/quotas.h) ---- */
 
-static struct dt_request *request_of(struct dt_gate_entry *entry)
+static struct dt_request *request_of_entry(struct dt_gate_entry *entry)
 {
     return ((struct run *)((char *)entry - offsetof(struct run, rest)))->req;
 }
 
 static void end_pause(struct dt_gate_entry *entry)
 {
-    dt_request_resume(request_of(entry));
+    dt_request_resume(request_of_entry(entry));
 }
 
 static void begin_pause(struct dt_gate_entry *entry)
 {
-    dt_request_suspend(request_of(entry));
+    dt_request_suspend(request_of_entry(entry));
 }
 
 static bool must_pause(struct run *run)
@@ -377,16 +378,16 @@ static enum dt_next continue_run(struct dt_request *req)
                 run->v[i].status = DT_UNAVAILABLE;
     }
     do {
-        end_group(run);
+        finish_command_group(run);
         if (run->next == run->n)
-            return must_pause(run) ? DT_PENDING : answer_all(run);
-    } while (begin_group(run) == DT_REPLY);
+            return must_pause(run) ? DT_PENDING : send_all_answers(run);
+    } while (begin_command_group(run) == DT_REPLY);
     return DT_PENDING;
 }
 
 /* ---- decoding ---- */
 
-static void drop_run(struct dt_request *req)
+static void release_command_run(struct dt_request *req)
 {
     struct run *run = req->state;
     if (run->unit.n)
@@ -396,7 +397,7 @@ static void drop_run(struct dt_request *req)
     dt_strbuf_clear(&run->out);
 }
 
-static struct run *new_run(struct dt_request *req, size_t n, bool array)
+static struct run *new_command_run(struct dt_request *req, size_t n, bool array)
 {
     struct run *run = dt_arena_alloc(&req->arena, sizeof(*run));
     if (!run)
@@ -411,12 +412,12 @@ static struct run *new_run(struct dt_request *req, size_t n, bool array)
     memset(run->v, 0, (n + 1) * sizeof(*run->v));
     memset(run->rows, 0, (n + 1) * sizeof(*run->rows));
     req->state = run;
-    req->cleanup = drop_run;
+    req->cleanup = release_command_run;
     return run;
 }
 
 /* Reserves memory for n commands and their texts, in addition to the memory of the body. */
-static bool hold_room(struct dt_request *req, size_t n)
+static bool reserve_command_memory(struct dt_request *req, size_t n)
 {
     const size_t each = sizeof(struct run_command) + sizeof(struct dt_create) + sizeof(struct dt_apply) + 512;
     return dt_hold_bulk(&req->hold, n * each + 2 * req->body.n);
@@ -453,9 +454,9 @@ static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules
     dt_json *json = dt_answer_parse(req, &faults);
     if (!json)
         return DT_REPLY;
-    if (!hold_room(req, 1))
+    if (!reserve_command_memory(req, 1))
         return dt_request_no_room(req);
-    struct run *run = new_run(req, 1, false);
+    struct run *run = new_command_run(req, 1, false);
     dt_status status = run ? decode_command(run, 0, json, rules, &faults) : DT_NOMEM;
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
@@ -470,7 +471,7 @@ static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules
 /* ---- an array ---- */
 
 /* Joins all faults to one text: "/delay must be …; /x is not known". */
-static const char *faults_text(const struct dt_faults *faults, struct dt_arena *arena)
+static const char *join_faults(const struct dt_faults *faults, struct dt_arena *arena)
 {
     struct dt_strbuf text = {0};
     for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX; i++) {
@@ -498,7 +499,7 @@ static void decode_element(struct run *run, size_t i, struct dt_str text, const 
     else if (status == DT_NOMEM)
         run->v[i].status = status;
     else
-        fail_command(&run->v[i], faults.n ? faults_text(&faults, &run->req->arena) : "the command cannot be read");
+        fail_command(&run->v[i], faults.n ? join_faults(&faults, &run->req->arena) : "the command cannot be read");
 }
 
 /* Parses the array with a parser of its own, because the thread's parser is used for each element. */
@@ -521,11 +522,11 @@ static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules 
         dt_request_refuse(req, DT_PROBLEM_TOO_LARGE, "%u commands, at most %d are allowed", root->n, DT_COMMANDS_MAX);
         goto out;
     }
-    if (!hold_room(req, root->n)) {
+    if (!reserve_command_memory(req, root->n)) {
         next = dt_request_no_room(req);
         goto out;
     }
-    struct run *run = new_run(req, root->n, true);
+    struct run *run = new_command_run(req, root->n, true);
     if (!run) {
         next = dt_answer_status(req, DT_NOMEM, NULL, NULL);
         goto out;

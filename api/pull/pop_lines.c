@@ -22,7 +22,7 @@ struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish)
 
 /* ---- lines ---- */
 
-static struct dt_pop_line *find_line(const struct dt_pop_lines *lines, struct dt_str topic)
+static struct dt_pop_line *find_topic_line(const struct dt_pop_lines *lines, struct dt_str topic)
 {
     struct dt_pop_line *line = NULL;
     HASH_FIND(hh, lines->lines, topic.p, topic.n, line);
@@ -30,9 +30,9 @@ static struct dt_pop_line *find_line(const struct dt_pop_lines *lines, struct dt
 }
 
 /* Returns the line (queue of waiting pops) of a topic, and creates it if needed. NULL: out of memory. */
-static struct dt_pop_line *ensure_line(struct dt_pop_lines *lines, struct dt_str topic)
+static struct dt_pop_line *ensure_topic_line(struct dt_pop_lines *lines, struct dt_str topic)
 {
-    struct dt_pop_line *line = find_line(lines, topic);
+    struct dt_pop_line *line = find_topic_line(lines, topic);
     if (line)
         return line;
     line = calloc(1, sizeof(*line) + topic.n + 1);
@@ -47,14 +47,14 @@ static struct dt_pop_line *ensure_line(struct dt_pop_lines *lines, struct dt_str
     return NULL;
 }
 
-static void take_off_ready(struct dt_pop_lines *lines, struct dt_pop_line *line)
+static void remove_from_ready_lines(struct dt_pop_lines *lines, struct dt_pop_line *line)
 {
     dt_assert(line->ready);
     DL_DELETE(lines->ready, line);
     line->ready = false;
 }
 
-static bool leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
+static bool remove_from_all_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
 {
     bool ready = false;
     while (waiter->n_places) {
@@ -66,7 +66,7 @@ static bool leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter
             continue;
         ready |= line->ready;
         if (line->ready)
-            take_off_ready(lines, line);
+            remove_from_ready_lines(lines, line);
         HASH_DEL(lines->lines, line);
         free(line);
     }
@@ -76,7 +76,7 @@ static bool leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish)
 {
     for (size_t i = 0; i < wish->n_topics; i++)
-        if (!find_line(lines, wish->topics[i]))
+        if (!find_topic_line(lines, wish->topics[i]))
             return false;
     return true;
 }
@@ -85,9 +85,9 @@ bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish
                       struct dt_pop_waiter *waiter)
 {
     for (size_t i = 0; i < wish->n_topics; i++) {
-        struct dt_pop_line *line = ensure_line(lines, wish->topics[i]);
+        struct dt_pop_line *line = ensure_topic_line(lines, wish->topics[i]);
         if (!line) {
-            (void)leave_lines(lines, waiter);
+            (void)remove_from_all_lines(lines, waiter);
             return false;
         }
         struct dt_pop_place *place = &waiter->places[waiter->n_places++];
@@ -108,14 +108,14 @@ bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waite
     DL_DELETE(lines->waiters, waiter);
     lines->n--;
     dt_assert((lines->n == 0) == !lines->waiters);
-    return leave_lines(lines, waiter);
+    return remove_from_all_lines(lines, waiter);
 }
 
 /* ---- ready lines ---- */
 
 void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us)
 {
-    struct dt_pop_line *line = find_line(lines, topic);
+    struct dt_pop_line *line = find_topic_line(lines, topic);
     if (!line)
         return;
     if (!line->ready)
@@ -169,7 +169,7 @@ struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t 
     DL_FOREACH(lines->ready, line)
     if (line->ready_us <= now_us) {
         dt_assert(line->first);
-        take_off_ready(lines, line);
+        remove_from_ready_lines(lines, line);
         return line;
     }
     return NULL;
@@ -178,7 +178,7 @@ struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t 
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us)
 {
-    struct dt_pop_line *line = find_line(lines, topic);
+    struct dt_pop_line *line = find_topic_line(lines, topic);
     int64_t from_us = 0;
     int64_t pause_us = DT_POP_LATER_US;
     if (line && popped->passed && popped->n == 0 && line->pause_us)

@@ -74,14 +74,14 @@ struct dt_pop_room {
 
 /* ---- notifications ---- */
 
-static void wake_room(dt_pop_room *room)
+static void wake_pop_thread(dt_pop_room *room)
 {
     uint64_t one = 1;
     if (write(room->wake_fd, &one, sizeof(one)) < 0)
         return; /* the counter is full, so the thread will wake anyway */
 }
 
-static _Atomic uint64_t *notifications_of(dt_pop_room *room, struct dt_str topic)
+static _Atomic uint64_t *notification_counter_of(dt_pop_room *room, struct dt_str topic)
 {
     return &room->heard[dt_str_hash(topic) & (EARS - 1)];
 }
@@ -90,15 +90,15 @@ uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish)
 {
     uint64_t heard = atomic_load(&room->heard_all);
     for (size_t i = 0; i < wish->n_topics; i++)
-        heard += atomic_load(notifications_of(room, wish->topics[i]));
+        heard += atomic_load(notification_counter_of(room, wish->topics[i]));
     return heard;
 }
 
 /* Called for each notification, on the subscriber's thread. */
-static void on_offers(void *arg, struct dt_str topic)
+static void on_offer_notification(void *arg, struct dt_str topic)
 {
     dt_pop_room *room = arg;
-    atomic_fetch_add(topic.p ? notifications_of(room, topic) : &room->heard_all, 1);
+    atomic_fetch_add(topic.p ? notification_counter_of(room, topic) : &room->heard_all, 1);
     pthread_mutex_lock(&room->lock);
     if (topic.p)
         dt_pop_lines_ready(&room->lines, topic, 0);
@@ -107,7 +107,7 @@ static void on_offers(void *arg, struct dt_str topic)
     bool any = room->lines.ready || room->look_now;
     pthread_mutex_unlock(&room->lock);
     if (any)
-        wake_room(room);
+        wake_pop_thread(room);
 }
 
 /* Subscribes to notifications. The channel's name contains the installation's name, which is known only after this
@@ -118,8 +118,8 @@ static void listen_for_offers(dt_pop_room *room)
     struct dt_view *view = room->listens ? NULL : dt_topic_cache_view(room->api->topics);
     if (!view)
         return;
-    dt_status status =
-        dt_wake_start_for_pops(room->env->config, view->installation.name, on_offers, room, &room->wake, &err);
+    dt_status status = dt_wake_start_for_pops(room->env->config, view->installation.name, on_offer_notification, room,
+                                              &room->wake, &err);
     dt_view_release(view);
     room->listens = status == DT_OK;
     if (status != DT_OK)
@@ -127,7 +127,7 @@ static void listen_for_offers(dt_pop_room *room)
                DT_S("reason", err.text));
 }
 
-static bool hears_offers(const dt_pop_room *room)
+static bool receives_offer_notifications(const dt_pop_room *room)
 {
     return room->wake && dt_wake_hears(room->wake);
 }
@@ -152,7 +152,7 @@ static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct 
 }
 
 /* Sends an answer without jobs to a pop whose wait has ended or that cannot wait. */
-static void answer_none(dt_detached *detached, enum dt_pop_form form)
+static void answer_without_jobs(dt_detached *detached, enum dt_pop_form form)
 {
     struct dt_strbuf body = {0};
     struct dt_hold none = {0};
@@ -162,8 +162,8 @@ static void answer_none(dt_detached *detached, enum dt_pop_form form)
 
 /* Adds the pop to the queues (lines) of its topics. False: the pop was not added, and the number of waiting pops was
  * lowered again. */
-static bool join_lines(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
-                       struct dt_pop_waiter *waiter, uint64_t heard)
+static bool add_to_topic_lines(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
+                               struct dt_pop_waiter *waiter, uint64_t heard)
 {
     pthread_mutex_lock(&room->lock);
     bool added = !room->closed && dt_pop_lines_add(&room->lines, wish, owners, waiter);
@@ -209,17 +209,18 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
     }
     waiter->fd = dt_detached_fd(waiter->detached);
     waiter->until_us = req->started_us + wish->wait_ms * 1000;
-    if (join_lines(room, wish, owners, waiter, heard)) {
-        wake_room(room);
+    if (add_to_topic_lines(room, wish, owners, waiter, heard)) {
+        wake_pop_thread(room);
         return true;
     }
-    answer_none(waiter->detached, wish->form); /* the request has given its connection away, so it cannot answer */
+    answer_without_jobs(waiter->detached,
+                        wish->form); /* the request has given its connection away, so it cannot answer */
     free(waiter);
     return true;
 }
 
 /* Removes a pop from the queues (lines) of its topics. Returns its detached answer, which the caller must send. */
-static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
+static dt_detached *remove_waiting_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     dt_detached *detached = waiter->detached;
     epoll_ctl(room->epoll_fd, EPOLL_CTL_DEL, waiter->fd, NULL);
@@ -238,16 +239,16 @@ static dt_detached *remove_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 
 /* Removes a pop whose client has disconnected. Sends its answer, which the client will not read, to close the
  * connection. */
-static void drop_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
+static void drop_disconnected_pop(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     const enum dt_pop_form form = waiter->form;
     dt_metric_add(room->left, 1);
-    answer_none(remove_pop(room, waiter), form);
+    answer_without_jobs(remove_waiting_pop(room, waiter), form);
 }
 
 /* Ends waits whose time is up; if the room is closed, all waits. Two walks over all pops are at least ENDS_US apart, so
  * that many short waits of one client cost the other clients little. */
-static void end_waits(dt_pop_room *room)
+static void end_expired_waits(dt_pop_room *room)
 {
     const int64_t now_us = dt_clock_mono_us(room->env->clock);
     struct dt_pop_waiter *over = NULL;
@@ -268,7 +269,7 @@ static void end_waits(dt_pop_room *room)
     for (struct dt_pop_waiter *next; over; over = next) {
         const enum dt_pop_form form = over->form;
         next = over->next_over;
-        answer_none(remove_pop(room, over), form);
+        answer_without_jobs(remove_waiting_pop(room, over), form);
     }
 }
 
@@ -287,7 +288,7 @@ struct served {
 
 /* Returns whether the claim has this ttr; adds it if needed. False: the claim already has TTRS_AT_ONCE other ttrs, each
  * of which costs a statement. */
-static bool has_ttr(struct served *served, int64_t ttr_ms)
+static bool ensure_claim_ttr(struct served *served, int64_t ttr_ms)
 {
     for (size_t i = 0; i < served->n_ttrs; i++)
         if (served->ttrs_ms[i] == ttr_ms)
@@ -312,7 +313,8 @@ static bool choose_pops(dt_pop_room *room, struct served *served)
     if (line && !served->topic.p)
         dt_pop_lines_ready(&room->lines, line->topic, now + DT_POP_AGAIN_US);
     for (const struct dt_pop_place *place = served->topic.p ? line->first : NULL;
-         place && served->n < SERVED_AT_ONCE && wanted < SERVED_AT_ONCE && has_ttr(served, place->waiter->ttr_ms);
+         place && served->n < SERVED_AT_ONCE && wanted < SERVED_AT_ONCE &&
+         ensure_claim_ttr(served, place->waiter->ttr_ms);
          place = place->next) {
         served->v[served->n++] = place->waiter;
         wanted += place->waiter->max;
@@ -322,7 +324,7 @@ static bool choose_pops(dt_pop_room *room, struct served *served)
 }
 
 /* Drops those of the chosen pops whose client has disconnected. Called before the claim. */
-static void drop_absent_pops(dt_pop_room *room, struct served *served)
+static void drop_disconnected_chosen_pops(dt_pop_room *room, struct served *served)
 {
     struct pollfd polled[SERVED_AT_ONCE];
     size_t kept = 0;
@@ -334,7 +336,7 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
         dt_assert_cmp(served->max, <=, DT_POP_MAX);
         const size_t room_left = DT_POP_MAX - served->max;
         if (polled[i].revents) {
-            drop_pop(room, waiter);
+            drop_disconnected_pop(room, waiter);
             continue;
         }
         served->takers[kept] =
@@ -346,7 +348,7 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
     served->n = kept;
 }
 
-static void answer_takers(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
+static void answer_pops_with_jobs(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
 {
     size_t from = 0;
     for (size_t i = 0; i < served->n && from < popped->n; from += served->takers[i++].n) {
@@ -360,7 +362,7 @@ static void answer_takers(dt_pop_room *room, const struct served *served, const 
         add_jobs(&body, served->v[i]->form, popped->jobs + from, n, names);
         dt_hold_move(&room->hold, &hold, body.cap);
         dt_metric_add(room->answered, 1);
-        dt_detached_answer(remove_pop(room, served->v[i]), 200, "application/json", &body, &hold);
+        dt_detached_answer(remove_waiting_pop(room, served->v[i]), 200, "application/json", &body, &hold);
     }
     dt_assert_cmp(from, ==, popped->n); /* every claimed job is in an answer */
 }
@@ -370,7 +372,7 @@ static void refuse_pops(dt_pop_room *room, const struct served *served, const st
     const bool unknown = popped->why == DT_POP_TOPIC_UNKNOWN;
     for (size_t i = 0; i < served->n; i++) {
         const enum dt_pop_form form = served->v[i]->form;
-        dt_detached *detached = remove_pop(room, served->v[i]);
+        dt_detached *detached = remove_waiting_pop(room, served->v[i]);
         struct dt_strbuf body = {0};
         struct dt_hold none = {0};
         if (form == DT_POP_FORM_JOBS) {
@@ -392,14 +394,14 @@ static void record_outage(dt_pop_room *room, dt_status status, const struct dt_e
 }
 
 /* Makes one claim of jobs for the waiting pops of one topic, and sends their answers. */
-static void serve_line(dt_pop_room *room)
+static void claim_for_ready_line(dt_pop_room *room)
 {
     struct served served;
     struct dt_popped popped = {.n = 0};
     struct dt_error err = {0};
     if (!choose_pops(room, &served))
         return;
-    drop_absent_pops(room, &served);
+    drop_disconnected_chosen_pops(room, &served);
     dt_status status = DT_OK;
     if (served.n) {
         const struct dt_pop_wish wish = {.topics = &served.topic, .n_topics = 1, .wait_ms = 1};
@@ -419,7 +421,7 @@ static void serve_line(dt_pop_room *room)
     }
     if (popped.refused.p)
         refuse_pops(room, &served, &popped);
-    answer_takers(room, &served, &popped);
+    answer_pops_with_jobs(room, &served, &popped);
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
@@ -427,7 +429,7 @@ static void serve_line(dt_pop_room *room)
      * waiting room, in a new line. The raised count of notifications tells this pop that jobs may be on offer. */
     if (served.n == 0 ||
         dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
-        atomic_fetch_add(notifications_of(room, served.topic), 1);
+        atomic_fetch_add(notification_counter_of(room, served.topic), 1);
     pthread_mutex_unlock(&room->lock);
     dt_hold_less(&room->hold, DT_HOLD_ALL);
 }
@@ -462,15 +464,15 @@ static void poll_offers(dt_pop_room *room)
             dt_pop_lines_ready(&room->lines, topics[i], 0);
     pthread_mutex_unlock(&room->lock);
     dt_arena_reset(&room->arena);
-    room->look_us = dt_clock_mono_us(room->env->clock) + (status != DT_OK      ? DT_POP_AGAIN_US
-                                                          : hears_offers(room) ? LOOK_HEARD_US
-                                                                               : LOOK_US);
+    room->look_us = dt_clock_mono_us(room->env->clock) + (status != DT_OK                      ? DT_POP_AGAIN_US
+                                                          : receives_offer_notifications(room) ? LOOK_HEARD_US
+                                                                                               : LOOK_US);
 }
 
 /* ---- the thread ---- */
 
 /* Returns how long the thread may sleep, in ms; -1: until it is woken. */
-static int timeout_ms(dt_pop_room *room)
+static int next_timeout_ms(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);
     const int64_t ends_us = room->first_until_us > room->ends_us ? room->first_until_us : room->ends_us;
@@ -480,35 +482,35 @@ static int timeout_ms(dt_pop_room *room)
     if (next_us == INT64_MAX)
         return -1;
     const int64_t now_us = dt_clock_mono_us(room->env->clock);
-    if (!hears_offers(room))
+    if (!receives_offer_notifications(room))
         next_us = dt_earlier(next_us, now_us + LOOK_US);
     return next_us <= now_us ? 0 : (int)((next_us - now_us) / 1000) + 1;
 }
 
 /* Sleeps until there is work, and drops pops whose client has disconnected. */
-static void sleep_and_drop_pops(dt_pop_room *room)
+static void wait_and_drop_disconnected_pops(dt_pop_room *room)
 {
     struct epoll_event events[EVENTS];
     int n;
     do /* a signal repeats the wait: after SIGSTOP and SIGCONT, disconnected pops are dropped before waits end */
-        n = epoll_wait(room->epoll_fd, events, EVENTS, timeout_ms(room));
+        n = epoll_wait(room->epoll_fd, events, EVENTS, next_timeout_ms(room));
     while (n < 0 && errno == EINTR);
     for (int i = 0; i < n; i++) {
         uint64_t count;
         struct dt_pop_waiter *waiter = events[i].data.ptr;
         if (waiter)
-            drop_pop(room, waiter);
+            drop_disconnected_pop(room, waiter);
         else if (read(room->wake_fd, &count, sizeof(count)) < 0)
             continue;
     }
 }
 
-static void run_room(void *arg)
+static void run_pop_thread(void *arg)
 {
     dt_pop_room *room = arg;
     while (!dt_thread_stopping(&room->thread)) {
-        sleep_and_drop_pops(room);
-        end_waits(room);
+        wait_and_drop_disconnected_pops(room);
+        end_expired_waits(room);
         pthread_mutex_lock(&room->lock);
         const bool any = room->lines.n > 0;
         const bool look_now = room->look_now || dt_clock_mono_us(room->env->clock) >= room->look_us;
@@ -524,12 +526,12 @@ static void run_room(void *arg)
         size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
         pthread_mutex_unlock(&room->lock);
         for (; turns; turns--) {
-            serve_line(room);
+            claim_for_ready_line(room);
             dt_arena_reset(&room->arena);
-            end_waits(room);
+            end_expired_waits(room);
         }
     }
-    end_waits(room);
+    end_expired_waits(room);
     dt_assert_cmp(room->lines.n, ==, 0);
     dt_session_clear(&room->session);
 }
@@ -561,7 +563,7 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     if (status == DT_OK)
         status = dt_session_init(&room->session, env);
     if (status == DT_OK)
-        status = dt_thread_start(&room->thread, "pops", run_room, room, NULL);
+        status = dt_thread_start(&room->thread, "pops", run_pop_thread, room, NULL);
     if (status != DT_OK) {
         dt_pop_room_free(room);
         return dt_fail(err, status, "the thread for waiting pops cannot start");
@@ -575,14 +577,14 @@ void dt_pop_room_close(dt_pop_room *room)
     pthread_mutex_lock(&room->lock);
     room->closed = true;
     pthread_mutex_unlock(&room->lock);
-    wake_room(room);
+    wake_pop_thread(room);
 }
 
 void dt_pop_room_stop(dt_pop_room *room)
 {
     dt_pop_room_close(room);
     dt_thread_ask_stop(&room->thread, NULL);
-    wake_room(room);
+    wake_pop_thread(room);
     dt_thread_join(&room->thread);
     dt_wake_stop(room->wake);
     room->wake = NULL;
@@ -619,7 +621,7 @@ static enum dt_next answer_jobs(struct dt_request *req, const struct dt_job *job
 }
 
 /* Called on the HTTP thread: the pop enters the waiting room. If the room is full, the answer has no jobs. */
-static enum dt_next enter_room(struct dt_request *req)
+static enum dt_next enter_waiting_room(struct dt_request *req)
 {
     const struct popping *p = req->state;
     return dt_pop_room_enter(req->api->pops, req, &p->wish, p->heard) ? DT_AWAY : answer_jobs(req, NULL, 0);
@@ -648,7 +650,7 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
     }
     if (popped.n || wish->wait_ms == 0)
         return answer_jobs(req, popped.jobs, popped.n);
-    req->then = enter_room;
+    req->then = enter_waiting_room;
     return DT_REPLY;
 }
 
@@ -669,6 +671,6 @@ enum dt_next dt_handle_pop(struct dt_request *req)
             return dt_answer_not_found(req, "topic");
     p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
     if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))
-        return enter_room(req);
+        return enter_waiting_room(req);
     return dt_workers_submit(req->api->workers, req, pop_now);
 }

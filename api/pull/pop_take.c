@@ -87,8 +87,8 @@ struct round {
     struct dt_arena *arena;
 };
 
-static dt_status claim_topic(const struct dt_api *api, dt_store *store, struct round *r, struct dt_pop *pop,
-                             struct dt_popped *out, struct dt_error *err)
+static dt_status claim_from_topic(const struct dt_api *api, dt_store *store, struct round *r, struct dt_pop *pop,
+                                  struct dt_popped *out, struct dt_error *err)
 {
     int64_t begun_us = dt_clock_mono_us(api->clock);
     dt_status status = dt_store_pop(store, pop, err);
@@ -126,7 +126,7 @@ static dt_status claim_topic(const struct dt_api *api, dt_store *store, struct r
     return DT_OK;
 }
 
-static size_t count_offering(const struct round *r)
+static size_t count_topics_with_offers(const struct round *r)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->wish->n_topics; i++)
@@ -135,14 +135,14 @@ static size_t count_offering(const struct round *r)
 }
 
 /* Claims, from each topic with offers, an equal share of the jobs that are still wanted. */
-static dt_status claim_parts(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
-                             struct dt_error *err)
+static dt_status claim_from_each_topic(const struct dt_api *api, dt_store *store, struct round *r,
+                                       struct dt_popped *out, struct dt_error *err)
 {
     static _Atomic size_t turn; /* makes another topic the first one in each claim */
     const size_t n = r->wish->n_topics;
     const size_t first = n > 1 ? atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % n : 0;
     dt_status status = DT_OK;
-    size_t left = count_offering(r);
+    size_t left = count_topics_with_offers(r);
     for (size_t k = 0; status == DT_OK && k < n && r->claimed < r->max; k++) {
         const size_t at = (first + k) % n;
         if (r->topics[at] != DT_POP_TOPIC_OFFERS)
@@ -156,15 +156,15 @@ static dt_status claim_parts(const struct dt_api *api, dt_store *store, struct r
                              .arena = r->arena};
         if (out->n && pop.max_bytes == 0)
             break;
-        status = claim_topic(api, store, r, &pop, out, err);
+        status = claim_from_topic(api, store, r, &pop, out, err);
         r->topics[at] = pop.more ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
         left--;
     }
     return status;
 }
 
-static dt_status find_and_claim(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
-                                struct dt_error *err)
+static dt_status find_and_claim_jobs(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
+                                     struct dt_error *err)
 {
     out->passed = false;
     dt_status status = dt_store_pop_look(store, r->wish->topics, r->wish->n_topics, r->topics, err);
@@ -175,12 +175,12 @@ static dt_status find_and_claim(const struct dt_api *api, dt_store *store, struc
             out->refused = r->wish->topics[i];
             out->why = r->topics[i];
         }
-    if (out->refused.p || count_offering(r) == 0)
+    if (out->refused.p || count_topics_with_offers(r) == 0)
         return DT_OK;
-    status = claim_parts(api, store, r, out, err);
+    status = claim_from_each_topic(api, store, r, out, err);
     if (status == DT_OK && r->wish->n_topics > 1 && r->claimed < r->max && out->bytes < r->max_bytes)
-        status = claim_parts(api, store, r, out, err);
-    out->more = count_offering(r) > 0;
+        status = claim_from_each_topic(api, store, r, out, err);
+    out->more = count_topics_with_offers(r) > 0;
     return status;
 }
 
@@ -206,7 +206,7 @@ dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt
     for (int i = 0; status == DT_OK && i < looks && (i == 0 || (out->passed && r.claimed < r.max)); i++) {
         if (i)
             nanosleep(&pause_between_looks, NULL);
-        status = find_and_claim(api, store, &r, out, err);
+        status = find_and_claim_jobs(api, store, &r, out, err);
     }
     for (size_t i = 0, from = 0; i < n; from += takers[i++].n)
         qsort(out->jobs + from, takers[i].n, sizeof(*out->jobs), dt_pop_by_due);

@@ -47,7 +47,7 @@ struct dt_auth {
     struct dt_token_set *set;
 };
 
-static void release_set(struct dt_token_set *set)
+static void release_token_set(struct dt_token_set *set)
 {
     if (!set)
         return;
@@ -61,7 +61,7 @@ static void release_set(struct dt_token_set *set)
     free(set);
 }
 
-static struct dt_token_set *acquire_set(dt_auth *auth)
+static struct dt_token_set *acquire_token_set(dt_auth *auth)
 {
     pthread_mutex_lock(&auth->lock);
     struct dt_token_set *set = auth->set;
@@ -92,7 +92,7 @@ void dt_auth_free(dt_auth *auth)
 {
     if (!auth)
         return;
-    release_set(auth->set);
+    release_token_set(auth->set);
     pthread_mutex_destroy(&auth->lock);
     free(auth);
 }
@@ -160,7 +160,7 @@ dt_status dt_token_name_check(struct dt_str text, struct dt_error *err)
     return fine ? DT_OK : dt_fail(err, DT_INVALID, "a token's name has 1 to %d of A-Z a-z 0-9 . _ - @ :", NAME_BYTES);
 }
 
-static dt_status fill_entry(struct dt_arena *arena, const struct dt_token *token, struct entry *entry)
+static dt_status fill_token_entry(struct dt_arena *arena, const struct dt_token *token, struct entry *entry)
 {
     *entry = (struct entry){0};
     memcpy(entry->hash, token->hash, HASH_BYTES);
@@ -198,13 +198,13 @@ static dt_status fill_entry(struct dt_arena *arena, const struct dt_token *token
 
 /* ---- the list ---- */
 
-static void publish_set(dt_auth *auth, struct dt_token_set *set)
+static void publish_token_set(dt_auth *auth, struct dt_token_set *set)
 {
     pthread_mutex_lock(&auth->lock);
     struct dt_token_set *old = auth->set;
     auth->set = set;
     pthread_mutex_unlock(&auth->lock);
-    release_set(old);
+    release_token_set(old);
 }
 
 dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule)
@@ -217,13 +217,13 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
     dt_status status = set->entries ? DT_OK : DT_NOMEM;
     while (status == DT_OK && set->n < n) {
         struct entry *entry = &set->entries[set->n];
-        status = fill_entry(&set->arena, &tokens[set->n], entry);
+        status = fill_token_entry(&set->arena, &tokens[set->n], entry);
         if (status == DT_OK && auth->quotas && !(entry->tenant = dt_quotas_tenant(auth->quotas, &tokens[set->n])))
             status = DT_NOMEM;
         set->n += status == DT_OK;
     }
     if (status != DT_OK) {
-        release_set(set);
+        release_token_set(set);
         return status;
     }
     if (n > 0 || (rule != DT_TOKENS_NEVER_MADE && rule != DT_TOKENS_WAIVED))
@@ -231,7 +231,7 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
     else if (rule == DT_TOKENS_WAIVED)
         auth->asked = false;
     set->open = !auth->asked && !auth->need_tokens;
-    publish_set(auth, set);
+    publish_token_set(auth, set);
     return DT_OK;
 }
 
@@ -252,37 +252,37 @@ dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
         return forgotten ? dt_store_tokens_ask(store, err) : DT_OK;
     }
     if (status != DT_UNAVAILABLE && status != DT_NOMEM && ++auth->failures >= FAILURES_MAX)
-        publish_set(auth, NULL);
+        publish_token_set(auth, NULL);
     return status;
 }
 
 bool dt_auth_known(dt_auth *auth)
 {
-    struct dt_token_set *set = acquire_set(auth);
+    struct dt_token_set *set = acquire_token_set(auth);
     bool known = set != NULL;
-    release_set(set);
+    release_token_set(set);
     return known;
 }
 
 bool dt_auth_open(dt_auth *auth)
 {
-    struct dt_token_set *set = acquire_set(auth);
+    struct dt_token_set *set = acquire_token_set(auth);
     bool open = set && set->open;
-    release_set(set);
+    release_token_set(set);
     return open;
 }
 
 size_t dt_auth_count(dt_auth *auth)
 {
-    struct dt_token_set *set = acquire_set(auth);
+    struct dt_token_set *set = acquire_token_set(auth);
     size_t n = set ? set->n : 0;
-    release_set(set);
+    release_token_set(set);
     return n;
 }
 
 /* ---- a caller ---- */
 
-static dt_status hash_text(struct dt_str text, unsigned char hash[HASH_BYTES])
+static dt_status hash_token_text(struct dt_str text, unsigned char hash[HASH_BYTES])
 {
     unsigned n = 0;
     return EVP_Digest(text.p, text.n, hash, &n, EVP_sha256(), NULL) == 1 && n == HASH_BYTES ? DT_OK : DT_INTERNAL;
@@ -309,11 +309,11 @@ static struct dt_str bearer_token(struct dt_str authorization)
 dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller)
 {
     *caller = (struct dt_caller){0};
-    struct dt_token_set *set = acquire_set(auth);
+    struct dt_token_set *set = acquire_token_set(auth);
     if (!set)
         return DT_UNAVAILABLE;
     if (set->open) {
-        release_set(set);
+        release_token_set(set);
         caller->scopes = ALL_SCOPES | DT_SCOPE_WRITE_OR_REPORT | DT_SCOPE_ANY | DT_SCOPE_ALL_TOPICS;
         return DT_OK;
     }
@@ -321,12 +321,12 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
     struct dt_str token = bearer_token(authorization);
     const struct entry *entry = NULL;
     /* Compares with every entry, so that the time does not depend on the entry that matches. */
-    const bool hashed = token.n && token.n < 512 && hash_text(token, hash) == DT_OK;
+    const bool hashed = token.n && token.n < 512 && hash_token_text(token, hash) == DT_OK;
     for (size_t i = 0; hashed && i < set->n; i++)
         if (CRYPTO_memcmp(set->entries[i].hash, hash, HASH_BYTES) == 0)
             entry = &set->entries[i];
     if (!entry) {
-        release_set(set);
+        release_token_set(set);
         return DT_DENIED;
     }
     *caller = (struct dt_caller){.scopes = entry->scopes,
@@ -347,7 +347,7 @@ void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
 
 void dt_caller_clear(struct dt_caller *caller)
 {
-    release_set(caller->set);
+    release_token_set(caller->set);
     *caller = (struct dt_caller){0};
 }
 
@@ -365,5 +365,5 @@ dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32
     for (size_t i = 0; i < sizeof(random); i++)
         text[k++] = digits[random[i] & 63];
     text[k] = '\0';
-    return hash_text(dt_str(text), hash);
+    return hash_token_text(dt_str(text), hash);
 }

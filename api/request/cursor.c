@@ -66,7 +66,7 @@ void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, str
         out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
 }
 
-static bool from_url_alphabet(struct dt_arena *arena, struct dt_str text, unsigned char **raw, size_t *n)
+static bool decode_base64url(struct dt_arena *arena, struct dt_str text, unsigned char **raw, size_t *n)
 {
     size_t padded = (text.n + 3) / 4 * 4;
     char *quads = dt_arena_alloc(arena, padded + 1);
@@ -85,7 +85,7 @@ bool dt_cursor_parse(struct dt_arena *arena, const struct dt_cursor_list *list, 
 {
     unsigned char *raw;
     size_t n = 0;
-    if (text.n == 0 || !from_url_alphabet(arena, text, &raw, &n) || n < NONCE + TAG)
+    if (text.n == 0 || !decode_base64url(arena, text, &raw, &n) || n < NONCE + TAG)
         return false;
     char *out = dt_arena_alloc(arena, n);
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();

@@ -74,7 +74,7 @@ static int64_t max_i64(int64_t a, int64_t b)
 
 /* ---- buckets ---- */
 
-static double rate_of(const struct dt_meter *m, int i)
+static double allowed_rate_of(const struct dt_meter *m, int i)
 {
     return (double)m->limits.v[i] * (double)m->rates[i].share / (double)DT_QUOTA_WHOLE;
 }
@@ -82,15 +82,15 @@ static double rate_of(const struct dt_meter *m, int i)
 /* The capacity of a bucket is at least one request, job or byte; otherwise it would never admit anything. */
 static double bucket_size(const struct dt_meter *m, int i)
 {
-    return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
+    return fmax(allowed_rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
 }
 
 /* Fills the bucket for the time since at_us. If the share was not renewed in time, it expires. */
-static void catch_up(struct dt_meter *m, int i, int64_t now_us)
+static void refill_bucket(struct dt_meter *m, int i, int64_t now_us)
 {
     struct bucket *b = &m->rates[i];
     if (now_us > b->at_us)
-        b->level += rate_of(m, i) * (double)(now_us - b->at_us) / (double)SECOND_US;
+        b->level += allowed_rate_of(m, i) * (double)(now_us - b->at_us) / (double)SECOND_US;
     b->at_us = now_us;
     if (b->share > 0) /* share 0: other processes hold the whole quota; the bucket keeps its level */
         b->level = fmin(b->level, bucket_size(m, i));
@@ -108,7 +108,7 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
             continue;
         /* A bucket whose quota has changed starts full. */
         m->limits.v[i] = limits->v[i];
-        catch_up(m, i, now_us);
+        refill_bucket(m, i, now_us);
         m->rates[i].level = bucket_size(m, i);
     }
     m->limits = *limits;
@@ -138,12 +138,12 @@ bool dt_meter_limits_jobs(const dt_meter *m)
 
 /* ---- admitting ---- */
 
-static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
+static bool exceeds_rate(const struct dt_meter *m, int i, struct dt_over *over)
 {
     if (m->limits.v[i] == 0 || m->rates[i].level >= (i == DT_QUOTA_BYTES ? 0.001 : 1))
         return false;
     int64_t wait_ms = RETRY_MS; /* time until the bucket has enough for one request, job or byte */
-    const double rate = rate_of(m, i);
+    const double rate = allowed_rate_of(m, i);
     if (m->rates[i].until_us != 0 && rate > 0) {
         const double ms = ceil((1 - m->rates[i].level) / rate * 1000);
         wait_ms = ms < 1 ? 1 : ms > (double)RETRY_MOST ? RETRY_MOST : (int64_t)ms;
@@ -159,20 +159,20 @@ static void drain_bucket(struct dt_meter *m, int i, int64_t n)
 }
 
 /* Pending jobs have no shares of their own: what the quota still allows is divided by the shares of new jobs. */
-static bool is_shared(const struct dt_meter *m, int i)
+static bool is_quota_shared(const struct dt_meter *m, int i)
 {
     return m->limits.v[i] > 0 || (i == DT_QUOTA_JOBS && m->limits.v[DT_QUOTA_PENDING] > 0);
 }
 
 static void record_demand(struct dt_meter *m, int i, int64_t n)
 {
-    if (is_shared(m, i))
+    if (is_quota_shared(m, i))
         m->rates[i].demand += n;
 }
 
 static bool wants_share(const struct dt_meter *m, int i)
 {
-    return is_shared(m, i) && m->rates[i].demand > 0 && m->rates[i].until_us == 0;
+    return is_quota_shared(m, i) && m->rates[i].demand > 0 && m->rates[i].until_us == 0;
 }
 
 bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *wake)
@@ -181,9 +181,9 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
     *wake = false;
     if (atomic_load_explicit(&m->limited, memory_order_relaxed)) {
         pthread_mutex_lock(&m->lock);
-        catch_up(m, DT_QUOTA_REQUESTS, now_us);
+        refill_bucket(m, DT_QUOTA_REQUESTS, now_us);
         record_demand(m, DT_QUOTA_REQUESTS, 1);
-        passed = !is_over(m, DT_QUOTA_REQUESTS, over);
+        passed = !exceeds_rate(m, DT_QUOTA_REQUESTS, over);
         if (passed)
             drain_bucket(m, DT_QUOTA_REQUESTS, 1);
         *wake = wants_share(m, DT_QUOTA_REQUESTS);
@@ -197,7 +197,7 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
  * has grown since the count began, the added part is used only after the next count: other processes may have used it
  * for jobs that the count lacks. Without a share, the process may create its equal part of a tenth of the quota, at
  * least one job. */
-static bool is_over_pending(struct dt_meter *m, struct dt_over *over)
+static bool exceeds_pending_quota(struct dt_meter *m, struct dt_over *over)
 {
     const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
     const int64_t left = limit - max_i64(m->pending, 0);
@@ -220,12 +220,12 @@ static bool is_over_pending(struct dt_meter *m, struct dt_over *over)
 bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *over, bool *wake)
 {
     pthread_mutex_lock(&m->lock);
-    catch_up(m, DT_QUOTA_JOBS, now_us);
-    catch_up(m, DT_QUOTA_BYTES, now_us);
+    refill_bucket(m, DT_QUOTA_JOBS, now_us);
+    refill_bucket(m, DT_QUOTA_BYTES, now_us);
     record_demand(m, DT_QUOTA_JOBS, 1);
     record_demand(m, DT_QUOTA_BYTES, bytes);
-    const bool passed =
-        !is_over(m, DT_QUOTA_JOBS, over) && !is_over(m, DT_QUOTA_BYTES, over) && !is_over_pending(m, over);
+    const bool passed = !exceeds_rate(m, DT_QUOTA_JOBS, over) && !exceeds_rate(m, DT_QUOTA_BYTES, over) &&
+                        !exceeds_pending_quota(m, over);
     if (passed) {
         m->passed++;
         drain_bucket(m, DT_QUOTA_JOBS, 1);
@@ -273,7 +273,7 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
     pthread_mutex_lock(&m->lock);
     for (int i = 0; i < DT_QUOTA_RATES; i++) {
         struct bucket *b = &m->rates[i];
-        catch_up(m, i, now_us);
+        refill_bucket(m, i, now_us);
         const bool has_share = b->until_us > 0;
         int64_t demand = max_i64(b->demand, b->before / 2);
         if (demand > 0 && !has_share)
@@ -296,7 +296,7 @@ void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t u
     pthread_mutex_lock(&m->lock);
     for (int i = 0; i < DT_QUOTA_RATES; i++) {
         struct bucket *b = &m->rates[i];
-        catch_up(m, i, now_us);
+        refill_bucket(m, i, now_us);
         if (claim->demand[i] <= 0) {
             b->until_us = 0;
             continue;

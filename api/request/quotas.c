@@ -54,7 +54,7 @@ struct dt_quotas {
     dt_metric *refused[DT_QUOTAS];
 };
 
-static void wake_keeper(dt_quotas *q)
+static void wake_quota_chore(dt_quotas *q)
 {
     atomic_store(&q->wanted, true);
     dt_chore_wake(&q->keeper);
@@ -110,7 +110,7 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
             }
         }
         if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
-            wake_keeper(q); /* so that pending jobs are counted for the first time */
+            wake_quota_chore(q); /* so that pending jobs are counted for the first time */
     }
     pthread_mutex_unlock(&q->lock);
     return tenant;
@@ -131,7 +131,7 @@ void dt_tenant_release(dt_tenant *tenant)
         tenant_free(tenant);
 }
 
-static void record_use(dt_quotas *q)
+static void mark_quotas_used(dt_quotas *q)
 {
     if (!atomic_load_explicit(&q->used, memory_order_relaxed) && !atomic_exchange(&q->used, true))
         dt_chore_wake(&q->keeper);
@@ -141,11 +141,11 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
 {
     bool wake;
     bool passed = dt_meter_request(tenant->meter, now_us, over, &wake);
-    record_use(tenant->quotas);
+    mark_quotas_used(tenant->quotas);
     if (!passed)
         dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
-        wake_keeper(tenant->quotas);
+        wake_quota_chore(tenant->quotas);
     return passed;
 }
 
@@ -161,14 +161,14 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
     if (!passed)
         dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
-        wake_keeper(tenant->quotas);
+        wake_quota_chore(tenant->quotas);
     return passed;
 }
 
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done)
 {
     dt_meter_jobs_done(tenant->meter, done);
-    record_use(tenant->quotas);
+    mark_quotas_used(tenant->quotas);
 }
 
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs)
@@ -177,7 +177,7 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
     dt_meter_refuse(tenant->meter, jobs);
 }
 
-static int64_t add_refused(dt_tenant *tenant, size_t elements)
+static int64_t count_refused_elements(dt_tenant *tenant, size_t elements)
 {
     int64_t now_us = dt_clock_mono_us(tenant->quotas->env->clock);
     int64_t rest_us = dt_refusals_add(&tenant->refusals, (int64_t)elements, now_us);
@@ -186,12 +186,12 @@ static int64_t add_refused(dt_tenant *tenant, size_t elements)
 
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
 {
-    return tenant && elements > 0 ? add_refused(tenant, elements) : 0;
+    return tenant && elements > 0 ? count_refused_elements(tenant, elements) : 0;
 }
 
 int64_t dt_tenant_rests_until(dt_tenant *tenant)
 {
-    return tenant ? add_refused(tenant, 0) : 0;
+    return tenant ? count_refused_elements(tenant, 0) : 0;
 }
 
 bool dt_tenant_take_place(dt_tenant *tenant)
@@ -223,7 +223,7 @@ bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *
 
 struct round {
     struct dt_quota_claim claims[DT_QUOTA_CLAIMS];
-    /* tokens that the claims are for; the caller of take_all_shares holds the references */
+    /* tokens that the claims are for; the caller of claim_all_shares holds the references */
     dt_tenant *tenants[DT_QUOTA_CLAIMS];
     size_t n;
     bool fresh; /* at least one of the claims is for a token that has no share yet */
@@ -253,7 +253,7 @@ static dt_tenant **acquire_all_tenants(dt_quotas *q, size_t *n)
 }
 
 /* Takes shares for all tokens with recent demand. False: no token has demand or a share. */
-static bool take_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
+static bool claim_all_shares(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
 {
     bool used = false;
     struct round round = {.n = 0};
@@ -360,7 +360,7 @@ static dt_status write_usage(dt_quotas *q, dt_tenant **all, size_t n, dt_store *
     return status;
 }
 
-static void release_all(dt_tenant **all, size_t n)
+static void release_all_tenants(dt_tenant **all, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         dt_tenant_release(all[i]);
@@ -372,7 +372,7 @@ dt_status dt_quotas_write_usage(dt_quotas *q, dt_store *store, struct dt_error *
     size_t n;
     dt_tenant **all = acquire_all_tenants(q, &n);
     dt_status status = write_usage(q, all, n, store, err);
-    release_all(all, n);
+    release_all_tenants(all, n);
     return status;
 }
 
@@ -388,14 +388,14 @@ static void save_usage(dt_quotas *q, dt_store *store, dt_tenant **all, size_t n)
     if (status == DT_OK)
         return;
     DT_LOG(DEBUG, "quotas", "the usage of tokens was not written to MySQL", DT_S("error", err.text));
-    record_use(q);
+    mark_quotas_used(q);
 }
 
 /* ---- the keeper ---- */
 
 /* Runs the keeper (the chore that takes shares of quotas). Returns when it runs next. If its last transaction ended
  * less than APART_US ago, does nothing now. */
-static int64_t keep_quotas(void *arg, void *context)
+static int64_t tick_quotas(void *arg, void *context)
 {
     dt_quotas *q = arg;
     dt_store *store = context;
@@ -416,14 +416,14 @@ static int64_t keep_quotas(void *arg, void *context)
         if (status != DT_OK)
             store = NULL;
         if (settles) {
-            q->settle_us = take_all_shares(q, store, all, n) ? now_us + PERIOD_US : INT64_MAX;
+            q->settle_us = claim_all_shares(q, store, all, n) ? now_us + PERIOD_US : INT64_MAX;
             count_pending(q, store, all, n);
         }
         if (now_us >= q->usage_us) {
             q->usage_us = INT64_MAX;
             save_usage(q, store, all, n);
         }
-        release_all(all, n);
+        release_all_tenants(all, n);
     }
     q->again_us = dt_clock_mono_us(q->env->clock) + APART_US;
     return dt_earlier(q->settle_us, q->usage_us);
@@ -459,7 +459,7 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, d
         dt_quotas_free(q);
         return status;
     }
-    q->keeper = (struct dt_chore){.name = "quotas", .tick = keep_quotas, .arg = q};
+    q->keeper = (struct dt_chore){.name = "quotas", .tick = tick_quotas, .arg = q};
     dt_chores_add(chores, &q->keeper);
     *out = q;
     return DT_OK;
@@ -492,7 +492,7 @@ void dt_quotas_free(dt_quotas *q)
 
 /* ---- refusals ---- */
 
-static int64_t clamp(int64_t v, int64_t least, int64_t most)
+static int64_t clamp_i64(int64_t v, int64_t least, int64_t most)
 {
     return v < least ? least : v > most ? most : v;
 }
@@ -502,10 +502,10 @@ int64_t dt_refusals_add(struct dt_refusals *refusals, int64_t elements, int64_t 
     int64_t paid_us = atomic_load(&refusals->paid_us);
     int64_t next_us;
     do {
-        next_us = clamp(paid_us, now_us, INT64_MAX) + elements * ELEMENT_US;
-        next_us = clamp(next_us, now_us, now_us + BURST_US + DT_REFUSED_REST_US);
+        next_us = clamp_i64(paid_us, now_us, INT64_MAX) + elements * ELEMENT_US;
+        next_us = clamp_i64(next_us, now_us, now_us + BURST_US + DT_REFUSED_REST_US);
     } while (!atomic_compare_exchange_weak(&refusals->paid_us, &paid_us, next_us));
-    return clamp(next_us - now_us - BURST_US, 0, DT_REFUSED_REST_US);
+    return clamp_i64(next_us - now_us - BURST_US, 0, DT_REFUSED_REST_US);
 }
 
 void dt_over_problem(const struct dt_over *over, struct dt_problem *problem)

@@ -70,23 +70,23 @@ void dt_request_refuse(struct dt_request *req, enum dt_problem_type type, const 
 
 /* Returns what the caller may see on this route (its wall). A fail point makes it always NOTHING, so that a test shows
  * which checks notice a missing wall. */
-static enum dt_wall wall_of(const struct dt_request *req)
+static enum dt_wall tenant_wall_of(const struct dt_request *req)
 {
     return DT_FAIL_FORCED("wall.emptied") ? DT_WALL_NOTHING : req->route->wall;
 }
 
-static bool is_within(const struct dt_request *req, struct dt_str topic)
+static bool is_within_caller_topics(const struct dt_request *req, struct dt_str topic)
 {
     return dt_topic_within(dt_caller_bound(&req->caller), topic);
 }
 
 bool dt_wall_enter(struct dt_request *req)
 {
-    const enum dt_wall wall = wall_of(req);
+    const enum dt_wall wall = tenant_wall_of(req);
     if (wall == DT_WALL_ALL_TOPICS && !dt_caller_sees_all(&req->caller))
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN,
                           "the token is bound to some topics, and this request is about all topics");
-    else if (wall == DT_WALL_TOPIC_IN_PATH && !is_within(req, req->params[0]))
+    else if (wall == DT_WALL_TOPIC_IN_PATH && !is_within_caller_topics(req, req->params[0]))
         dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "there is no such topic");
     else
         return true;
@@ -95,13 +95,13 @@ bool dt_wall_enter(struct dt_request *req)
 
 bool dt_wall_pass(struct dt_request *req)
 {
-    const enum dt_wall wall = wall_of(req);
+    const enum dt_wall wall = tenant_wall_of(req);
     const struct dt_str topic = dt_request_query(req, "topic");
     if (wall != DT_WALL_FILTER && wall != DT_WALL_TOPIC_IN_QUERY)
         return true;
     if (wall == DT_WALL_TOPIC_IN_QUERY && !topic.p && !dt_caller_sees_all(&req->caller))
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token has topic prefixes: specify a topic");
-    else if (topic.p && !is_within(req, topic))
+    else if (topic.p && !is_within_caller_topics(req, topic))
         dt_request_refuse(req, DT_PROBLEM_NOT_FOUND, "no such topic");
     else
         return true;
@@ -134,7 +134,7 @@ const struct dt_topic_bound *dt_wall_bound(struct dt_request *req)
 {
     dt_assert(req->route->wall != DT_WALL_NOTHING);
     req->walled = true;
-    return wall_of(req) == DT_WALL_NOTHING ? NULL : dt_caller_bound(&req->caller);
+    return tenant_wall_of(req) == DT_WALL_NOTHING ? NULL : dt_caller_bound(&req->caller);
 }
 
 dt_status dt_wall_found(struct dt_request *req, struct dt_str topic)
@@ -147,14 +147,14 @@ dt_status dt_wall_found(struct dt_request *req, struct dt_str topic)
 bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token)
 {
     dt_assert(req->route->wall == DT_WALL_OWN_TOKEN);
-    return wall_of(req) == DT_WALL_NOTHING || dt_caller_may(&req->caller, DT_SCOPE_ADMIN_ALL) ||
+    return tenant_wall_of(req) == DT_WALL_NOTHING || dt_caller_may(&req->caller, DT_SCOPE_ADMIN_ALL) ||
            dt_str_eq(req->caller.name, token);
 }
 
 /* ---- hosts and origins ---- */
 
 /* Removes ":port", and the brackets of an IPv6 address. False: the text is not a host. */
-static bool cut_port(struct dt_str *host)
+static bool strip_port(struct dt_str *host)
 {
     const char *bracket = host->n && host->p[0] == '[' ? memchr(host->p, ']', host->n) : NULL;
     size_t n = bracket ? (size_t)(bracket - host->p) + 1 : 0;
@@ -175,7 +175,7 @@ bool dt_host_is_local(struct dt_str host, struct dt_str names)
     static const struct dt_network loopbacks[] = {{{[10] = 0xff, [11] = 0xff, [12] = 127}, 104}, {{[15] = 1}, 128}};
     unsigned char address[DT_ADDRESS_BYTES];
     char name[NAME_MAX_BYTES + 1];
-    if (!cut_port(&host))
+    if (!strip_port(&host))
         return false;
     host.n -= host.n && host.p[host.n - 1] == '.';
     if (host.n == 0 || host.n > NAME_MAX_BYTES)
@@ -217,7 +217,7 @@ void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget)
     *hold = (struct dt_hold){.budget = budget};
 }
 
-static bool charge_hold(struct dt_hold *hold, size_t n, size_t left_free)
+static bool charge_budget(struct dt_hold *hold, size_t n, size_t left_free)
 {
     struct dt_budget *budget = hold->budget;
     size_t held = dt_budget_held(budget);
@@ -235,12 +235,12 @@ static bool charge_hold(struct dt_hold *hold, size_t n, size_t left_free)
 
 bool dt_hold_more(struct dt_hold *hold, size_t n)
 {
-    return n == 0 || (hold->budget && charge_hold(hold, n, 0));
+    return n == 0 || (hold->budget && charge_budget(hold, n, 0));
 }
 
 bool dt_hold_bulk(struct dt_hold *hold, size_t n)
 {
-    return n == 0 || (hold->budget && charge_hold(hold, n, hold->budget->max / BULK_LEAVES));
+    return n == 0 || (hold->budget && charge_budget(hold, n, hold->budget->max / BULK_LEAVES));
 }
 
 void dt_hold_less(struct dt_hold *hold, size_t n)

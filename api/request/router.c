@@ -49,7 +49,7 @@ static int split_path(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
 }
 
 /* Returns true if the route's wall (what a caller with topic prefixes may see) fits its path and scope. */
-static bool wall_fits(const struct dt_route *route)
+static bool wall_fits_route(const struct dt_route *route)
 {
     const char *brace = strchr(route->path, '{');
     const bool topic_first = brace && strncmp(brace, "{topic}", 7) == 0;
@@ -82,7 +82,7 @@ dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out
             c->segments[j] = (struct segment){param ? (struct dt_str){s.p + 1, s.n - 2} : s, param};
             params += param;
         }
-        status = k > 0 && params <= DT_ROUTE_PARAMS && wall_fits(&routes[i]) ? DT_OK : DT_INTERNAL;
+        status = k > 0 && params <= DT_ROUTE_PARAMS && wall_fits_route(&routes[i]) ? DT_OK : DT_INTERNAL;
     }
     if (status != DT_OK) {
         dt_router_free(router);
@@ -111,7 +111,7 @@ size_t dt_router_count(const dt_router *router)
 }
 
 /* Returns true if the path's segment, decoded, equals the literal of the route's segment. */
-static bool decodes_to(struct dt_str segment, struct dt_str literal)
+static bool segment_equals_literal(struct dt_str segment, struct dt_str literal)
 {
     size_t k = 0;
     for (size_t i = 0; i < segment.n; i++, k++) {
@@ -131,15 +131,15 @@ static bool decodes_to(struct dt_str segment, struct dt_str literal)
 }
 
 /* Returns true if the path's segments fit the route; sets the route's parameters. */
-static bool route_fits(const struct compiled *c, const struct dt_str *parts, unsigned n,
-                       struct dt_str params[DT_ROUTE_PARAMS])
+static bool path_fits_route(const struct compiled *c, const struct dt_str *parts, unsigned n,
+                            struct dt_str params[DT_ROUTE_PARAMS])
 {
     if (c->n != n)
         return false;
     unsigned k = 0;
     for (unsigned i = 0; i < n; i++) {
         if (!c->segments[i].param) {
-            if (!decodes_to(parts[i], c->segments[i].text))
+            if (!segment_equals_literal(parts[i], c->segments[i].text))
                 return false;
         } else {
             if (parts[i].n == 0)
@@ -151,7 +151,7 @@ static bool route_fits(const struct compiled *c, const struct dt_str *parts, uns
     return true;
 }
 
-static void add_method(char *allow, size_t size, const char *method)
+static void add_allowed_method(char *allow, size_t size, const char *method)
 {
     size_t n = strlen(allow);
     size_t m = strlen(method);
@@ -176,13 +176,13 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
     for (size_t i = 0; i < router->n; i++) {
         const struct compiled *c = &router->routes[i];
         struct dt_str params[DT_ROUTE_PARAMS] = {DT_STR_NONE};
-        if (!route_fits(c, parts, (unsigned)n, params))
+        if (!path_fits_route(c, parts, (unsigned)n, params))
             continue;
         const bool is_get = strcmp(c->route->method, "GET") == 0;
         if (!dt_str_is(method, c->route->method) && !(is_get && dt_str_is(method, "HEAD"))) {
-            add_method(out->allow, sizeof(out->allow), c->route->method);
+            add_allowed_method(out->allow, sizeof(out->allow), c->route->method);
             if (is_get)
-                add_method(out->allow, sizeof(out->allow), "HEAD");
+                add_allowed_method(out->allow, sizeof(out->allow), "HEAD");
             continue;
         }
         out->route = c->route;
@@ -215,7 +215,7 @@ dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n)
 }
 
 /* Removes and returns the part before the first `c`, or the whole text if it has no `c`. */
-static struct dt_str next_part(struct dt_str *remainder, char c)
+static struct dt_str take_text_before(struct dt_str *remainder, char c)
 {
     const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
     struct dt_str cut = {remainder->p, at ? (size_t)(at - remainder->p) : remainder->n};
@@ -229,10 +229,10 @@ enum dt_media dt_media_parse(struct dt_str content_type)
     if (!content_type.p)
         return DT_MEDIA_JSON;
     struct dt_str parameters = content_type;
-    const struct dt_str type = dt_str_trimmed(next_part(&parameters, ';'));
+    const struct dt_str type = dt_str_trimmed(take_text_before(&parameters, ';'));
     while (parameters.n) { /* a parameter must not name a character set other than UTF-8 */
-        struct dt_str value = next_part(&parameters, ';');
-        const struct dt_str name = dt_str_trimmed(next_part(&value, '='));
+        struct dt_str value = take_text_before(&parameters, ';');
+        const struct dt_str name = dt_str_trimmed(take_text_before(&value, '='));
         struct dt_str charset = dt_str_trimmed(value);
         if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
             charset = (struct dt_str){charset.p + 1, charset.n - 2};

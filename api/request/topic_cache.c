@@ -211,7 +211,7 @@ static dt_status refresh_snapshot(dt_topic_cache *cache, struct freshness *at, i
 
 /* ---- topics ---- */
 
-static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *topic)
+static dt_status add_to_topic_table(struct dt_topic_table *table, const struct dt_topic *topic)
 {
     if (table->n == table->cap) {
         size_t cap = table->cap ? 2 * table->cap : 64;
@@ -259,7 +259,7 @@ static dt_status read_topics(struct dt_topic_table *table, dt_store *store, stru
         const struct dt_topic_filter filter = {.after = after, .limit = PAGE};
         status = dt_store_topic_list(store, &filter, &page, &topics, err);
         for (size_t i = 0; status == DT_OK && i < topics.n; i++)
-            status = table_add(table, &topics.v[i]);
+            status = add_to_topic_table(table, &topics.v[i]);
         more = topics.more;
         after = table->n ? table->v[table->n - 1].name : DT_STR_NONE;
     }
@@ -331,7 +331,7 @@ const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_re
 }
 
 /* Refuses the topic if the snapshot shows that a limit is reached. If the snapshot does not refuse, MySQL decides. */
-static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
+static enum dt_topic_refusal find_refusal(dt_topic_cache *cache, struct dt_str name, const struct dt_topic_terms *terms)
 {
     char above[DT_TOPIC_MAX + 1];
     struct dt_view *view = dt_topic_cache_view(cache);
@@ -352,10 +352,10 @@ static enum dt_topic_refusal refusal_of(dt_topic_cache *cache, struct dt_str nam
     return refusal;
 }
 
-#define TOGETHER 16 /* most topics that one call of ensure_together creates: the size of its arrays */
+#define TOGETHER 16 /* most topics that one call of ensure_topics_in_one_call creates: the size of its arrays */
 
-static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
-                                 struct dt_error *err)
+static dt_status ensure_topics_in_one_call(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
+                                           size_t n, struct dt_error *err)
 {
     struct dt_topic_terms terms[TOGETHER];
     struct dt_topic_ensure missing[TOGETHER];
@@ -366,7 +366,7 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
         struct dt_topic_wish *wish = &wishes[i];
         terms[i] = dt_topic_terms_of(cache->config, wish->caller, DT_STR_NONE);
         terms[i].delivery = wish->delivery;
-        terms[i].refusal = refusal_of(cache, wish->name, &terms[i]);
+        terms[i].refusal = find_refusal(cache, wish->name, &terms[i]);
         if (terms[i].refusal == DT_TOPIC_FINE) {
             missing[n_missing++] = (struct dt_topic_ensure){.name = wish->name, .terms = &terms[i]};
             continue;
@@ -402,7 +402,7 @@ dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct d
     if (!cache->config->topics_auto_create)
         return DT_OK;
     for (size_t at = 0; status == DT_OK && at < n; at += TOGETHER)
-        status = ensure_together(cache, store, wishes + at, n - at < TOGETHER ? n - at : TOGETHER, err);
+        status = ensure_topics_in_one_call(cache, store, wishes + at, n - at < TOGETHER ? n - at : TOGETHER, err);
     for (size_t i = 0; i < n; i++)
         any |= wishes[i].status == DT_OK;
     if (status != DT_OK || any)

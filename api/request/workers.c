@@ -65,20 +65,20 @@ struct dt_workers {
 
 /* ---- the queues ---- */
 
-static void append_locked(struct dt_request **line, size_t *n, struct dt_request *req)
+static void append_request_locked(struct dt_request **line, size_t *n, struct dt_request *req)
 {
     DL_APPEND2(*line, req, work.prev, work.next);
     ++*n;
 }
 
-static void delete_locked(struct dt_request **line, size_t *n, struct dt_request *req)
+static void delete_request_locked(struct dt_request **line, size_t *n, struct dt_request *req)
 {
     dt_assert_cmp(*n, >, 0);
     DL_DELETE2(*line, req, work.prev, work.next);
     --*n;
 }
 
-static struct dt_request **queue_of(dt_workers *pool, const struct dt_request *req)
+static struct dt_request **queue_of_request(dt_workers *pool, const struct dt_request *req)
 {
     return &pool->queue[req->caller.fair_queue][req->work.is_long];
 }
@@ -112,7 +112,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     pthread_mutex_lock(&pool->lock);
     bool room = pool->n_later < QUEUE_MAX;
     if (room)
-        append_locked(&pool->later, &pool->n_later, req);
+        append_request_locked(&pool->later, &pool->n_later, req);
     if (pool->sleeping) /* a sleeping worker must set its timer, because this thread's next request may take long */
         pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
@@ -121,18 +121,18 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
 
 /* Takes a request that was put off. NULL: none may run now. Called under the lock, like the functions below up to
  * take_request. */
-static struct dt_request *take_postponed(dt_workers *pool)
+static struct dt_request *take_postponed_request(dt_workers *pool)
 {
     struct dt_request *first = pool->later;
     if (!first || (!pool->stopping && dt_clock_mono_us(pool->env->clock) < first->work.at_us))
         return NULL;
-    delete_locked(&pool->later, &pool->n_later, first);
+    delete_request_locked(&pool->later, &pool->n_later, first);
     return first;
 }
 
 /* Returns true if the caller's long requests must yield to other callers. If the caller pauses, brings rest_ends_us
  * forward to the end of the pause. */
-static bool must_yield_locked(dt_workers *pool, uint8_t caller, int64_t now_us)
+static bool must_caller_yield_locked(dt_workers *pool, uint8_t caller, int64_t now_us)
 {
     int64_t until_us = pool->rests_until_us[caller];
     bool waits = pool->running_long[caller] > 0 || until_us > now_us;
@@ -143,7 +143,7 @@ static bool must_yield_locked(dt_workers *pool, uint8_t caller, int64_t now_us)
     return true;
 }
 
-static struct dt_request *take_queued(dt_workers *pool)
+static struct dt_request *take_queued_request(dt_workers *pool)
 {
     struct dt_request *next = NULL;
     int64_t now_us = dt_clock_mono_us(pool->env->clock);
@@ -152,8 +152,9 @@ static struct dt_request *take_queued(dt_workers *pool)
         const uint8_t caller = (uint8_t)(i / 2);
         struct dt_request *first = pool->queue[caller][i % 2];
         /* Without a token the caller is 0, and may use all workers. */
-        if (!first || (caller != 0 && !pool->stopping &&
-                       (pool->running[caller] >= pool->most || (i % 2 && must_yield_locked(pool, caller, now_us)))))
+        if (!first ||
+            (caller != 0 && !pool->stopping &&
+             (pool->running[caller] >= pool->most || (i % 2 && must_caller_yield_locked(pool, caller, now_us)))))
             continue;
         const uint64_t served = next ? pool->served[next->caller.fair_queue] : 0;
         if (!next || pool->served[caller] < served ||
@@ -162,7 +163,7 @@ static struct dt_request *take_queued(dt_workers *pool)
     }
     if (next) {
         pool->served[next->caller.fair_queue] = ++pool->takes;
-        delete_locked(queue_of(pool, next), &pool->n, next);
+        delete_request_locked(queue_of_request(pool, next), &pool->n, next);
     }
     return next;
 }
@@ -173,7 +174,7 @@ static struct dt_request *take_request(dt_workers *pool, bool *stopping)
 {
     struct dt_request *req;
     pthread_mutex_lock(&pool->lock);
-    while (!(req = take_postponed(pool)) && !(req = take_queued(pool)) && !pool->stopping) {
+    while (!(req = take_postponed_request(pool)) && !(req = take_queued_request(pool)) && !pool->stopping) {
         int64_t put_off_us = pool->later ? pool->later->work.at_us : INT64_MAX;
         int64_t until_us = dt_earlier(put_off_us, pool->rest_ends_us);
         pool->sleeping++;
@@ -208,7 +209,7 @@ static void refuse_request(struct dt_request *req, const char *why)
 }
 
 /* Moves requests whose deadline has passed to the list `late`. */
-static void move_late(struct dt_request **line, size_t *n, int64_t now_us, struct dt_request **late)
+static void move_late_requests(struct dt_request **line, size_t *n, int64_t now_us, struct dt_request **late)
 {
     struct dt_request *req;
     struct dt_request *next;
@@ -216,7 +217,7 @@ static void move_late(struct dt_request **line, size_t *n, int64_t now_us, struc
     {
         if (req->deadline_us > now_us)
             continue;
-        delete_locked(line, n, req);
+        delete_request_locked(line, n, req);
         DL_APPEND2(*late, req, work.prev, work.next);
     }
 }
@@ -226,8 +227,8 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
     struct dt_request *late = NULL;
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; pool->n > 0 && i < 2 * CALLERS; i++)
-        move_late(&pool->queue[i / 2][i % 2], &pool->n, now_us, &late);
-    move_late(&pool->later, &pool->n_later, now_us, &late);
+        move_late_requests(&pool->queue[i / 2][i % 2], &pool->n, now_us, &late);
+    move_late_requests(&pool->later, &pool->n_later, now_us, &late);
     set_gauges_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     while (late) {
@@ -335,7 +336,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
     req->work.is_long = req->reads_much;
     req->work.at_us = dt_clock_mono_us(pool->env->clock);
     if (able && !stopping && !full) {
-        append_locked(queue_of(pool, req), &pool->n, req);
+        append_request_locked(queue_of_request(pool, req), &pool->n, req);
         if (pool->n + pool->n_later + pool->busy > pool->n_workers && pool->n_workers < workers)
             (void)!add_worker_locked(pool); /* if it cannot start, other workers serve the queue */
     }

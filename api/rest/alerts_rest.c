@@ -118,13 +118,13 @@ struct alerts_body {
     bool keeps;
 };
 
-static const char *check_url(struct dt_json_reader *r, struct dt_str text)
+static const char *check_alert_url(struct dt_json_reader *r, struct dt_str text)
 {
     const struct dt_job_rules *rules = r->context;
     return rules->callbacks ? dt_check_callback_url(r, text) : "callbacks are not enabled here (callbacks.enabled)";
 }
 
-static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
+static const char *check_alert_secret(struct dt_json_reader *r, struct dt_str text)
 {
     return dt_topic_secret_check(text, &((struct alerts_body *)r->out)->keeps);
 }
@@ -139,14 +139,15 @@ static const struct dt_json_field alerts_fields[] = {
     LIMIT("backlog", COUNT, BACKLOG, NUMBER),
     LIMIT("dead", COUNT, DEAD, NUMBER),
     LIMIT("unreported", DURATION, UNREPORTED),
-    DT_FIELD("url", TEXT, struct alerts_body, setting.url, .flags = DT_FIELD_NULLABLE, .judge = check_url),
-    DT_FIELD("secret", TEXT, struct alerts_body, setting.secret, .flags = DT_FIELD_NULLABLE, .judge = check_secret),
+    DT_FIELD("url", TEXT, struct alerts_body, setting.url, .flags = DT_FIELD_NULLABLE, .judge = check_alert_url),
+    DT_FIELD("secret", TEXT, struct alerts_body, setting.secret, .flags = DT_FIELD_NULLABLE,
+             .judge = check_alert_secret),
     DT_FIELD("mute_until", TIME, struct alerts_body, setting.mute_until_ms, .flags = DT_FIELD_NULLABLE, .min = 1,
              .reason = DT_REASON_AFTER_1970),
 };
 static const struct dt_json_table alerts_table = DT_TABLE(alerts_fields, .unknown = DT_REASON_UNKNOWN);
 
-static struct dt_str stored_text(struct dt_faults *faults, const struct dt_alert_setting *setting)
+static struct dt_str format_stored_setting(struct dt_faults *faults, const struct dt_alert_setting *setting)
 {
     struct dt_strbuf text = {0};
     dt_alert_setting_write(&text, setting);
@@ -169,7 +170,7 @@ void dt_topic_alerts_decode(struct dt_json_reader *r, const struct dt_json_field
         return;
     if (body.setting.secret.p && !body.setting.url.p && !r->faults->n)
         dt_faults_add(r->faults, at_secret, "requires a url");
-    *(struct dt_str *)dt_json_place(r, field) = stored_text(r->faults, &body.setting);
+    *(struct dt_str *)dt_json_place(r, field) = format_stored_setting(r->faults, &body.setting);
     setting->keeps |= body.keeps;
 }
 
@@ -186,7 +187,7 @@ dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, stru
     const bool widen = dt_callback_places_widen(&(struct dt_callback_places){.url = had.url},
                                                 &(struct dt_callback_places){.url = wanted.url});
     wanted.secret = dt_topic_secret_keep(wanted.secret, had.secret, widen, at_secret, faults);
-    out->alerts = stored_text(faults, &wanted);
+    out->alerts = format_stored_setting(faults, &wanted);
     return dt_faults_status(faults);
 }
 

@@ -40,7 +40,7 @@ struct judging {
 };
 
 /* Returns the action with TOPIC, SHARD, KAFKA and ZOOKEEPER replaced by their values; allocated in the arena. */
-static const char *action_of(struct judging *j, enum dt_finding_kind kind, const char *subject)
+static const char *format_action(struct judging *j, enum dt_finding_kind kind, const char *subject)
 {
     static const char *const names[] = {"TOPIC", "SHARD", "KAFKA", "ZOOKEEPER"};
     const struct dt_config *config = j->examined->config;
@@ -81,7 +81,7 @@ static void DT_PRINTF(4, 5)
         *found = (struct found){.finding = {.kind = kind,
                                             .subject = about,
                                             .detail = seen,
-                                            .action = action_of(j, kind, about),
+                                            .action = format_action(j, kind, about),
                                             .at_ms = j->at_ms ? j->at_ms : j->examined->now_ms}};
         memcpy(found->causes, j->causes, sizeof(found->causes));
         *j->end = found;
@@ -95,7 +95,7 @@ static void DT_PRINTF(4, 5)
     memcpy((j)->causes, (const enum dt_finding_kind[5]){__VA_ARGS__, DT_FINDING_KINDS}, sizeof((j)->causes))
 
 /* The shard that waits for the server is the cause until a dispatcher or the API has found that the server is away. */
-static void because_of_server(struct judging *j, struct dt_str server)
+static void set_causes_by_server(struct judging *j, struct dt_str server)
 {
     if (dt_str_is(server, "kafka"))
         BECAUSE(j, DT_FINDING_KAFKA_AWAY, DT_FINDING_KAFKA_JOB_TOPIC, DT_FINDING_WAITS);
@@ -104,12 +104,12 @@ static void because_of_server(struct judging *j, struct dt_str server)
 }
 
 /* Sets the possible causes of the next finding, by the reason why a shard does not dispatch. */
-static void because_of_shard(struct judging *j, const struct dt_shard_cause *cause)
+static void set_causes_by_shard(struct judging *j, const struct dt_shard_cause *cause)
 {
     if (cause->why == DT_SHARD_HALTED)
         BECAUSE(j, DT_FINDING_HALTED);
     else if (cause->why == DT_SHARD_WAITS)
-        because_of_server(j, cause->waits);
+        set_causes_by_server(j, cause->waits);
     else if (cause->why != DT_SHARD_OK)
         BECAUSE(j, DT_FINDING_NO_DISPATCHER, DT_FINDING_ZOOKEEPER_AWAY, DT_FINDING_ASSERTION, DT_FINDING_NO_LEADER);
 }
@@ -163,7 +163,7 @@ static void check_processes(struct judging *j)
         const struct dt_live_process *p = &e->processes[i];
         struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
         if (down.n) {
-            because_of_server(j, DT_STR_LIT("redis"));
+            set_causes_by_server(j, DT_STR_LIT("redis"));
             add_found(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", shown_length(down), down.p);
         }
         if (!dt_str_is(p->version, DUETIME_VERSION))
@@ -191,16 +191,16 @@ static void check_shard(struct judging *j, const struct dt_shard_info *shard)
     if (cause.why == DT_SHARD_HALTED)
         add_found(j, DT_FINDING_HALTED, subject, "%.*s", shown_length(cause.detail), cause.detail.p);
     if (named && (leaderless || cause.why == DT_SHARD_SILENT)) {
-        because_of_shard(j, &cause);
+        set_causes_by_shard(j, &cause);
         add_found(j, DT_FINDING_NO_LEADER, subject,
                   leaderless ? "no running process leads it" : "its leader has not reported for 15 s");
     }
     if (named && shard->owner.p && !dt_shard_has_index(shard)) {
-        because_of_server(j, DT_STR_LIT("redis"));
+        set_causes_by_server(j, DT_STR_LIT("redis"));
         add_found(j, DT_FINDING_INDEX, subject, "its set in Redis is being filled, or its leader cannot reach Redis");
     }
     if (cause.why == DT_SHARD_WAITS) {
-        because_of_server(j, cause.waits);
+        set_causes_by_server(j, cause.waits);
         add_found(j, DT_FINDING_WAITS, subject, "it waits for %.*s%s%.*s", shown_length(cause.waits), cause.waits.p,
                   cause.detail.n ? ": " : "", shown_length(cause.detail), cause.detail.p ? cause.detail.p : "");
     }
@@ -238,9 +238,9 @@ static void check_topic(struct judging *j, const struct dt_topic_overdue *topic)
     dt_strbuf_addc(&text, '\0');
     j->action = text.failed ? NULL : text.p;
     if (strcmp(word, "leader") == 0)
-        because_of_shard(j, &explained.cause);
+        set_causes_by_shard(j, &explained.cause);
     else
-        because_of_server(j, dt_str(word));
+        set_causes_by_server(j, dt_str(word));
     add_found(j, kind, topic->topic.p, "jobs due: %lld, the oldest for %lld s; waiting_for: %s", (long long)topic->jobs,
               (long long)(late_ms / 1000), word);
     j->action = NULL;
@@ -283,7 +283,7 @@ static void check_facts(struct judging *j)
         add_found(j, DT_FINDING_INBOX, "job_inbox", "%lld rows have an error", (long long)e->inbox_errors);
 }
 
-static void report_kind(const struct judging *j, int kind, int cause, dt_heard_fn *heard, void *arg)
+static void report_findings_of_kind(const struct judging *j, int kind, int cause, dt_heard_fn *heard, void *arg)
 {
     for (const struct found *found = j->present[kind] ? j->first : NULL; found; found = found->next)
         if (found->finding.kind == (enum dt_finding_kind)kind && found->finding.cause == (enum dt_finding_kind)cause)
@@ -306,9 +306,9 @@ void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, v
         for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
             if (dt_finding_kinds[kind].severity != (enum dt_severity)severity || !j.present[kind])
                 continue;
-            report_kind(&j, kind, DT_FINDING_KINDS, heard, arg);
+            report_findings_of_kind(&j, kind, DT_FINDING_KINDS, heard, arg);
             for (int what = 0; what < DT_FINDING_KINDS; what++)
-                report_kind(&j, what, kind, heard, arg);
+                report_findings_of_kind(&j, what, kind, heard, arg);
         }
     dt_arena_clear(&j.arena);
 }

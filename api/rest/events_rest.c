@@ -21,7 +21,7 @@ struct event_page {
 
 /* ---- on a worker ---- */
 
-static void put_id(struct dt_strbuf *out, const char *name, int64_t id)
+static void put_id_or_null(struct dt_strbuf *out, const char *name, int64_t id)
 {
     if (id)
         dt_json_put_id(out, name, id);
@@ -29,7 +29,7 @@ static void put_id(struct dt_strbuf *out, const char *name, int64_t id)
         dt_json_put_null(out, name);
 }
 
-static void put_json(struct dt_strbuf *out, const char *name, struct dt_str json)
+static void put_json_or_null(struct dt_strbuf *out, const char *name, struct dt_str json)
 {
     dt_json_put_raw(out, name, json.p ? json : DT_STR_LIT("null"));
 }
@@ -52,11 +52,11 @@ static void add_events(struct dt_request *req, const struct event_page *page, st
         dt_json_put_string(out, "actor", e->actor);
         dt_json_put_string(out, "action", e->action);
         dt_json_put_string(out, "topic", e->topic);
-        put_id(out, "job_id", e->job_id);
+        put_id_or_null(out, "job_id", e->job_id);
         dt_json_put_string(out, "subject", e->subject);
-        put_id(out, "operation_id", e->operation_id);
-        put_json(out, "before", e->before);
-        put_json(out, "after", e->after);
+        put_id_or_null(out, "operation_id", e->operation_id);
+        put_json_or_null(out, "before", e->before);
+        put_json_or_null(out, "after", e->after);
         dt_json_end_object(out);
     }
     dt_answer_next_id(req, &page->cursor, list->more, list->last_id);

@@ -98,7 +98,7 @@ void dt_waiting_clear(struct dt_waiting *waiting)
 }
 
 /* Returns whether the topic is at a limit. Reads each topic from MySQL at most once. */
-static bool at_limit(struct dt_waiting *w, struct dt_str topic)
+static bool is_topic_at_limit(struct dt_waiting *w, struct dt_str topic)
 {
     for (size_t i = 0; i < w->n_limits; i++)
         if (dt_str_eq(w->limits[i].topic, topic))
@@ -120,7 +120,7 @@ const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
         if (topic) {
             facts.paused = topic->paused;
             facts.dealing = dt_delivery_dealing(topic->delivery);
-            facts.full = topic->limited && !topic->paused && at_limit(w, topic->name);
+            facts.full = topic->limited && !topic->paused && is_topic_at_limit(w, topic->name);
         }
         if (w->shards) {
             const struct dt_shard_info *shard =
@@ -164,7 +164,7 @@ static bool is_waiting_for(const struct dt_explained *e, const char *word)
 
 /* Rounds to the nearest unit, so that a job that was created with a delay of three hours a moment ago is due "in 3
  * h". */
-static void add_length(struct dt_strbuf *out, int64_t ms)
+static void add_duration(struct dt_strbuf *out, int64_t ms)
 {
     static const struct {
         int64_t ms, below_ms;
@@ -191,7 +191,7 @@ static void add_text(struct dt_strbuf *out, struct dt_str text)
     dt_strbuf_add(out, text.p, text.n);
 }
 
-static bool waits_for_places(const struct dt_explained *e)
+static bool waits_for_callback_places(const struct dt_explained *e)
 {
     return e->topic && dt_delivery_dealing(e->topic->delivery) == DT_DEALING_HANDS && e->shard && e->shard->callbacks.p;
 }
@@ -225,7 +225,7 @@ static void add_leader(const struct dt_explained *e, struct dt_strbuf *out)
         dt_strbuf_addf(out, "the leader of its shard %u is about to pick it up", e->shard_number);
 }
 
-static void add_server(const struct dt_explained *e, const char *server, struct dt_strbuf *out)
+static void add_wait_for_server(const struct dt_explained *e, const char *server, struct dt_strbuf *out)
 {
     if (!e->shard || !e->shard->owner.p)
         dt_strbuf_addf(out, "the dispatchers wait for %s before they elect a leader of its shard %u", server,
@@ -243,17 +243,17 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
     const struct dt_job *job = e->job;
     if (is_waiting_for(e, "time")) {
         dt_strbuf_addf(out, "%s is due in ", job->attempt ? "The next attempt" : "It");
-        add_length(out, job->next_at_ms - e->now_ms);
+        add_duration(out, job->next_at_ms - e->now_ms);
         add_time(out, ", at ", job->next_at_ms);
         dt_strbuf_addc(out, '.');
         return;
     }
     dt_strbuf_adds(out, "It has been due for ");
-    add_length(out, job->next_at_ms > 0 ? e->now_ms - job->next_at_ms : 0);
+    add_duration(out, job->next_at_ms > 0 ? e->now_ms - job->next_at_ms : 0);
     dt_strbuf_adds(out, ", and ");
     if (is_waiting_for(e, "paused"))
         dt_strbuf_adds(out, "its topic is paused");
-    else if (is_waiting_for(e, "limit") && !waits_for_places(e))
+    else if (is_waiting_for(e, "limit") && !waits_for_callback_places(e))
         dt_strbuf_adds(
             out, "its topic is at its limit (max_in_flight or rate_limit): it is dispatched when an attempt ends, or "
                  "when the rate allows it");
@@ -265,15 +265,15 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
     else if (is_waiting_for(e, "pop"))
         dt_strbuf_adds(out, "it is offered to workers that pop its topic, and no worker has popped it yet");
     else if (is_waiting_for(e, "kafka"))
-        add_server(e, "Kafka", out);
+        add_wait_for_server(e, "Kafka", out);
     else if (is_waiting_for(e, "redis"))
-        add_server(e, "Redis", out);
+        add_wait_for_server(e, "Redis", out);
     else
         add_leader(e, out);
     dt_strbuf_addc(out, '.');
 }
 
-static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
+static void add_state_explanation(const struct dt_explained *e, struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
     if (job->state == DT_SCHEDULED) {
@@ -314,7 +314,7 @@ static void add_reason(const struct dt_explained *e, struct dt_strbuf *out)
     dt_strbuf_addc(out, '.');
 }
 
-static void add_command(struct dt_strbuf *out, const char *before, struct dt_str name, const char *after)
+static void add_command_with_name(struct dt_strbuf *out, const char *before, struct dt_str name, const char *after)
 {
     dt_strbuf_adds(out, before);
     add_text(out, name);
@@ -327,16 +327,16 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
     char id[24];
     snprintf(id, sizeof(id), "%lld", (long long)job->id);
     if (is_waiting_for(e, "paused"))
-        add_command(out, "duetime topics resume ", job->topic, "");
-    else if (is_waiting_for(e, "limit") && !waits_for_places(e))
-        add_command(out, "wait, or raise the limit: duetime topics set ", job->topic,
-                    " --max-in-flight N --rate-limit N/s");
+        add_command_with_name(out, "duetime topics resume ", job->topic, "");
+    else if (is_waiting_for(e, "limit") && !waits_for_callback_places(e))
+        add_command_with_name(out, "wait, or raise the limit: duetime topics set ", job->topic,
+                              " --max-in-flight N --rate-limit N/s");
     else if (is_waiting_for(e, "limit"))
         dt_strbuf_adds(out, dt_str_is(e->shard->callbacks, "off")
                                 ? "set callbacks.enabled for the dispatchers, and start them again"
                                 : "see which receivers are slow; or raise callbacks.max_in_flight of the dispatchers");
     else if (is_waiting_for(e, "pop"))
-        add_command(out, "start a worker that pops the topic; by hand: duetime pop ", job->topic, "");
+        add_command_with_name(out, "start a worker that pops the topic; by hand: duetime pop ", job->topic, "");
     else if (is_waiting_for(e, "leader") && e->cause.why == DT_SHARD_HALTED)
         dt_strbuf_addf(out, "decide as described in sql/README.md (halted shards), then CALL dt_clear_halt(%u, …)",
                        e->shard_number);
@@ -346,7 +346,7 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
              (is_waiting_for(e, "leader") && e->cause.why != DT_SHARD_OK))
         dt_strbuf_adds(out, "duetime doctor");
     else if (!is_waiting_for(e, "leader") && job->state == DT_DEAD)
-        add_command(out, "fix the cause of its failure, then duetime jobs redrive ", dt_str(id), "");
+        add_command_with_name(out, "fix the cause of its failure, then duetime jobs redrive ", dt_str(id), "");
 }
 
 /* ---- JSON ---- */
@@ -403,7 +403,7 @@ static void add_last_error(struct facts *f, const struct dt_job *job)
 static void add_facts(struct facts *f, const struct dt_explained *e, enum entry_state entry)
 {
     const struct dt_job *job = e->job;
-    add_reason(e, &f->value);
+    add_state_explanation(e, &f->value);
     end_fact(f, "why");
     dt_explain_action(e, &f->value);
     end_fact(f, "what to do");
@@ -426,7 +426,7 @@ static void add_facts(struct facts *f, const struct dt_explained *e, enum entry_
     end_fact(f, "attempts");
     add_text(&f->value, job->retry.n ? job->retry : DT_STR_LIT("none"));
     dt_strbuf_adds(&f->value, "; a report is expected within ");
-    add_length(&f->value, job->ack_timeout_ms);
+    add_duration(&f->value, job->ack_timeout_ms);
     end_fact(f, "retry");
     add_latest_attempt(f, job);
     add_last_error(f, job);
@@ -452,7 +452,7 @@ static void add_explanation(const struct dt_explained *e, enum entry_state entry
     dt_json_put_string(out, "key", job->key);
     dt_json_put_word(out, "state", dt_job_state_name(job->state));
     dt_json_put_word(out, "waiting_for", e->waiting_for);
-    add_reason(e, &facts.value);
+    add_state_explanation(e, &facts.value);
     dt_json_put_string(out, "reason", dt_strbuf_str(&facts.value));
     dt_strbuf_reset(&facts.value);
     dt_explain_action(e, &facts.value);
@@ -479,8 +479,8 @@ static void add_explanation(const struct dt_explained *e, enum entry_state entry
 
 /* ---- requests ---- */
 
-static enum entry_state read_entry(const struct dt_api *api, const struct dt_view *view, const struct dt_explained *e,
-                                   int64_t *entry_ms)
+static enum entry_state read_index_entry(const struct dt_api *api, const struct dt_view *view,
+                                         const struct dt_explained *e, int64_t *entry_ms)
 {
     const struct dt_job *job = e->job;
     const struct dt_entry entry = {.id = job->id, .due_ms = dt_later(job->next_at_ms, 1)};
@@ -523,7 +523,7 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
     int64_t entry_ms = 0;
     dt_waiting_init(&w, req->api->topics, req->api->ref, store);
     const struct dt_explained e = dt_explained_of(&w, &job, dt_waiting_for(&w, &job));
-    enum entry_state entry = read_entry(req->api, w.view, &e, &entry_ms);
+    enum entry_state entry = read_index_entry(req->api, w.view, &e, &entry_ms);
     dt_strbuf_reset(&req->out);
     add_explanation(&e, entry, entry_ms, &req->out);
     dt_waiting_clear(&w);

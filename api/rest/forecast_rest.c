@@ -143,7 +143,7 @@ static enum dt_next answer_forecast(struct dt_request *req, dt_store *store)
 
 /* ---- the question ---- */
 
-static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+static bool read_time_parameter(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
 {
     struct dt_str text = dt_request_query(req, name);
     if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0)) {
@@ -177,9 +177,9 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
         q->ask.step_ms = STEP_DEFAULT;
         dt_faults_add_query(&faults, DT_STR_LIT("step"), "must be a duration from PT1S, such as PT1M");
     }
-    if (!read_time(req, "from", &q->ask.from_ms, &faults))
+    if (!read_time_parameter(req, "from", &q->ask.from_ms, &faults))
         q->ask.from_ms = now_ms - now_ms % (q->ask.step_ms < STEP_DEFAULT ? q->ask.step_ms : STEP_DEFAULT);
-    if (!read_time(req, "to", &to_ms, &faults))
+    if (!read_time_parameter(req, "to", &to_ms, &faults))
         to_ms = q->ask.from_ms + (q->ask.step_ms > HOUR_MS ? q->ask.step_ms : HOUR_MS);
     if (to_ms <= q->ask.from_ms || to_ms - q->ask.from_ms > DAYS_MAX_MS)
         dt_faults_add_query(&faults, DT_STR_LIT("to"), "must be after from, by ten years at most");

@@ -71,7 +71,7 @@ void dt_health_drain(dt_health *h)
 /* ---- one check ---- */
 
 /* Writes the row, with the losses of the index writer. Leaders may be notified of the losses only after this write. */
-static dt_status write_row(dt_health *h, struct dt_error *err)
+static dt_status write_process_row(dt_health *h, struct dt_error *err)
 {
     struct dt_index_verdict index;
     dt_index_writer_verdict(h->index, &index);
@@ -97,7 +97,7 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
     if (status == DT_OK)
         status = known;
     if (status == DT_OK)
-        status = write_row(h, err);
+        status = write_process_row(h, err);
     if (status == DT_OK && !(h->inserts && odd)) /* while the chore rests, only one of the inserts is tested */
         status = dt_store_can_insert(store, h->rests && h->inserts ? h->ticks / 2 % DT_INSERT_TABLES : DT_INSERT_TABLES,
                                      err);
@@ -110,7 +110,7 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
 
 /* Returns a word for the state of MySQL that every caller may see. MySQL's own text may contain names of users and
  * hosts. */
-static const char *mysql_word(dt_status status, const struct dt_error *err)
+static const char *mysql_state_word(dt_status status, const struct dt_error *err)
 {
     static const char prefix[] = "MySQL "; /* prefix of errors that the server sent; the number follows */
     unsigned long number = 0;
@@ -133,7 +133,7 @@ static void publish_state(dt_health *h, dt_status status, const struct dt_error 
 {
     bool redis = index->status == DT_OK;
     pthread_mutex_lock(&h->lock);
-    h->state.mysql_word = mysql_word(status, err);
+    h->state.mysql_word = mysql_state_word(status, err);
     h->state.mysql_us = dt_clock_mono_us(h->clock);
     h->state.redis_us = index->at_us;
     snprintf(h->state.redis_text, sizeof(h->state.redis_text), "%s", index->text);
@@ -155,7 +155,7 @@ static void publish_state(dt_health *h, dt_status status, const struct dt_error 
     dt_outage_look(dt_clock_mono_us(dt_clock_system()));
 }
 
-static void check_all(dt_health *h)
+static void check_mysql_and_index(dt_health *h)
 {
     struct dt_error err = {0};
     struct dt_index_verdict index;
@@ -191,7 +191,7 @@ static int64_t check_health(void *arg, void *)
         struct dt_error err = {0};
         dt_status status = dt_session_begin(&h->session, &err);
         if (status == DT_OK)
-            status = write_row(h, &err);
+            status = write_process_row(h, &err);
         dt_session_end(&h->session);
         if (status == DT_OK)
             dt_index_writer_topics(h->index);
@@ -200,7 +200,7 @@ static int64_t check_health(void *arg, void *)
         h->losses_us = dt_clock_mono_us(h->clock) + APART_US;
     }
     if (now_us >= h->check_us) {
-        check_all(h);
+        check_mysql_and_index(h);
         h->check_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);
     }
     return atomic_load(&h->lost) ? dt_earlier(h->check_us, h->losses_us) : h->check_us;
@@ -238,7 +238,7 @@ dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, d
         dt_health_free(h);
         return dt_fail(err, status, "the health chore cannot start");
     }
-    check_all(h);
+    check_mysql_and_index(h);
     h->check_us = dt_clock_mono_us(h->clock) + TICK_US;
     h->chore = (struct dt_chore){.name = "health", .tick = check_health, .arg = h};
     dt_chores_add(urgent, &h->chore);

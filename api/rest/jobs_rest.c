@@ -45,7 +45,7 @@ static struct change *change_new(struct dt_request *req)
 /* ---- on a worker ---- */
 
 /* If the token is bound to topics, reads the job to check its topic. NOT_FOUND: the token does not see the job. */
-static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
+static dt_status check_job_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
     struct dt_job job;
     struct dt_arena row = {0}; /* memory of the job with its payload; freed before the job is read again */
@@ -84,8 +84,8 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
 }
 
 /* Sets the version that the job must have; 0: any version; -1: no version matches. */
-static dt_status choose_version(const struct change *change, dt_store *store, struct dt_arena *arena, int64_t *version,
-                                struct dt_error *err)
+static dt_status choose_required_version(const struct change *change, dt_store *store, struct dt_arena *arena,
+                                         int64_t *version, struct dt_error *err)
 {
     struct dt_job job;
     *version = change->n_versions < 0 ? 0 : change->n_versions == 1 ? change->versions[0] : -1;
@@ -99,7 +99,7 @@ static dt_status choose_version(const struct change *change, dt_store *store, st
 }
 
 /* Reads the job to find its topic, and checks that the patch fits the topic. False: the answer is filled in. */
-static bool patch_fits(struct dt_request *req, dt_store *store, const struct change *change)
+static bool patch_fits_topic(struct dt_request *req, dt_store *store, const struct change *change)
 {
     const struct dt_patch *patch = &change->patch;
     const struct dt_callback_asked asked = {.asks_url = patch->has_callback_url,
@@ -126,11 +126,11 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
         return DT_PENDING;
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = check_visible(req, store, change->id, &err);
-    if (status == DT_OK && !patch_fits(req, store, change))
+    dt_status status = check_job_visible(req, store, change->id, &err);
+    if (status == DT_OK && !patch_fits_topic(req, store, change))
         return DT_REPLY;
     if (status == DT_OK)
-        status = choose_version(change, store, &req->arena, &patch.if_version, &err);
+        status = choose_required_version(change, store, &req->arena, &patch.if_version, &err);
     if (status == DT_OK)
         status = dt_store_patch(store, change->id, &patch, &req->arena, &job, &err);
     if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, patch_job))
@@ -147,7 +147,7 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
         return DT_PENDING;
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = check_visible(req, store, change->id, &err);
+    dt_status status = check_job_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
     if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, cancel_job))
@@ -162,7 +162,7 @@ enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = check_visible(req, store, change->id, &err);
+    dt_status status = check_job_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = req->route->arg == DT_OPERATION_RUN_NOW ? dt_store_run_now(store, change->id, &req->arena, &job, &err)
                                                          : dt_store_redrive(store, change->id, &req->arena, &job, &err);
@@ -178,7 +178,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     struct dt_arena rows = {0};
     if (!dt_hold_more(&req->hold, dt_page_room(DT_PAGE_BYTES)))
         return dt_request_no_room(req);
-    dt_status status = check_visible(req, store, list->id, &err);
+    dt_status status = check_job_visible(req, store, list->id, &err);
     if (status == DT_OK)
         status = dt_store_attempts(store, &filter, &rows, &page, &err);
     if (status == DT_OK) {
@@ -358,7 +358,7 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
 
 /* ---- waiting for an unsettled batch ---- */
 
-static bool time_left(const struct dt_request *req, const struct dt_settle *settle)
+static bool has_time_left(const struct dt_request *req, const struct dt_settle *settle)
 {
     return dt_clock_mono_us(req->api->clock) < settle->by_us;
 }
@@ -366,8 +366,9 @@ static bool time_left(const struct dt_request *req, const struct dt_settle *sett
 bool dt_settle_goes_on(struct dt_request *req, dt_store *store, const struct dt_settle *settle, dt_worker_fn run)
 {
     bool in_flight = false;
-    return time_left(req, settle) && dt_store_in_flight(store, settle->id, settle->shard, &in_flight, NULL) == DT_OK &&
-           in_flight && dt_workers_later(req->api->workers, req, run);
+    return has_time_left(req, settle) &&
+           dt_store_in_flight(store, settle->id, settle->shard, &in_flight, NULL) == DT_OK && in_flight &&
+           dt_workers_later(req->api->workers, req, run);
 }
 
 bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const struct dt_job *job, dt_worker_fn run)
@@ -379,7 +380,7 @@ bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const stru
     settle->id = job->id;
     settle->shard = job->claim_shard;
     dt_request_trim(req); /* because many requests may wait at the same time */
-    return time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
+    return has_time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
 }
 
 /* The JSON of an attempt. That of a job is in scheduler/job/job_json.c. */

@@ -44,7 +44,7 @@ void dt_kept_free(dt_kept *kept)
     free(kept);
 }
 
-static bool has_key(const struct answer *answer, struct dt_str key)
+static bool answer_has_key(const struct answer *answer, struct dt_str key)
 {
     return answer->made_us && answer->key_n == key.n && memcmp(answer->key, key.p, key.n) == 0;
 }
@@ -57,7 +57,7 @@ static bool copy_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, st
     for (size_t i = 0; i < DT_KEPT && !found; i++) {
         const struct answer *answer = &kept->answers[i];
         int64_t age_us = dt_clock_mono_us(kept->clock) - answer->made_us;
-        found = has_key(answer, key) && age_us <= dt_later(max_age_us, kept->share * answer->took_us);
+        found = answer_has_key(answer, key) && age_us <= dt_later(max_age_us, kept->share * answer->took_us);
         if (found)
             dt_strbuf_add(out, answer->text.p, answer->text.n);
     }
@@ -66,13 +66,13 @@ static bool copy_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, st
 }
 
 /* Stores the answer and takes over its text. Replaces the old answer for the key, or else the oldest answer. */
-static void keep_answer(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
+static void store_answer(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
 {
     dt_assert_cmp(key.n, <=, DT_KEPT_KEY);
     pthread_mutex_lock(&kept->publish);
     struct answer *answer = &kept->answers[0];
-    for (size_t i = 0; i < DT_KEPT && !has_key(answer, key); i++)
-        if (has_key(&kept->answers[i], key) || kept->answers[i].made_us < answer->made_us)
+    for (size_t i = 0; i < DT_KEPT && !answer_has_key(answer, key); i++)
+        if (answer_has_key(&kept->answers[i], key) || kept->answers[i].made_us < answer->made_us)
             answer = &kept->answers[i];
     struct dt_strbuf old = answer->text;
     memcpy(answer->key, key.p, key.n);
@@ -102,7 +102,7 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
         if (status == DT_OK) {
             dt_strbuf_fit(&text);
             dt_strbuf_add(out, text.p, text.n);
-            keep_answer(kept, key, begun_us, &text);
+            store_answer(kept, key, begun_us, &text);
         }
         dt_strbuf_clear(&text);
     }

@@ -48,7 +48,8 @@ static void add_jobs(struct dt_request *req, const struct job_page *list, struct
 }
 
 /* Returns the position of the page's last job, for the cursor. Writes numbers into `text`. */
-static struct dt_str position_of(const struct job_page *list, const struct dt_job_list *page, char *text, size_t room)
+static struct dt_str format_page_position(const struct job_page *list, const struct dt_job_list *page, char *text,
+                                          size_t room)
 {
     const struct dt_list_place *at = &page->last_place;
     int n = 0;
@@ -79,7 +80,7 @@ static dt_status write_jobs(struct dt_request *req, dt_store *store, struct dt_a
     dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
     add_jobs(req, list, &waiting, &page);
     dt_waiting_clear(&waiting);
-    dt_answer_next_cursor(req, &list->cursor, page.more, position_of(list, &page, text, sizeof(text)));
+    dt_answer_next_cursor(req, &list->cursor, page.more, format_page_position(list, &page, text, sizeof(text)));
     return DT_OK;
 }
 
@@ -92,7 +93,8 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 
 /* ---- the filter ---- */
 
-static void read_key(const struct dt_request *req, const char *name, struct dt_str *out, struct dt_faults *faults)
+static void read_key_parameter(const struct dt_request *req, const char *name, struct dt_str *out,
+                               struct dt_faults *faults)
 {
     *out = dt_request_query(req, name);
     if (out->p && !dt_request_query(req, "topic").p)
@@ -101,14 +103,15 @@ static void read_key(const struct dt_request *req, const char *name, struct dt_s
         dt_faults_add_query(faults, dt_str(name), "must have at most 255 bytes");
 }
 
-static void read_text(const struct dt_request *req, const char *name, struct dt_str *out, struct dt_faults *faults)
+static void read_text_parameter(const struct dt_request *req, const char *name, struct dt_str *out,
+                                struct dt_faults *faults)
 {
     *out = dt_request_query(req, name);
     if (out->p && (out->n == 0 || out->n > TEXT_MAX))
         dt_faults_add_query(faults, dt_str(name), "must have 1 to 200 bytes");
 }
 
-static void read_names(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+static void read_name_filters(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
     filter->topic = dt_request_query(req, "topic");
     const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
@@ -117,12 +120,12 @@ static void read_names(const struct dt_request *req, struct dt_list_filter *filt
     const struct dt_str id = dt_request_query(req, "id");
     if (id.p && !dt_job_id_parse(id, &filter->id))
         dt_faults_add_query(faults, DT_STR_LIT("id"), "must be the id of a job, a number");
-    read_key(req, "key", &filter->key, faults);
-    read_key(req, "key_prefix", &filter->key_prefix, faults);
+    read_key_parameter(req, "key", &filter->key, faults);
+    read_key_parameter(req, "key_prefix", &filter->key_prefix, faults);
     if (filter->key.p && filter->key_prefix.p)
         dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "cannot be combined with key");
-    read_text(req, "error_code", &filter->error_code, faults);
-    read_text(req, "error_text", &filter->error_text, faults);
+    read_text_parameter(req, "error_code", &filter->error_code, faults);
+    read_text_parameter(req, "error_text", &filter->error_text, faults);
     const struct dt_str state = dt_request_query(req, "state");
     const struct dt_str include = dt_request_query(req, "include");
     enum dt_job_state parsed;
@@ -137,7 +140,7 @@ static void read_names(const struct dt_request *req, struct dt_list_filter *filt
         dt_faults_add_query(faults, DT_STR_LIT("include"), "must be payload");
 }
 
-static void read_ranges(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+static void read_range_filters(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
     struct dt_list_times run = dt_answer_times(req, "run_from", "run_to", faults);
     filter->has_run_from = filter->has_run_to = run.given;
@@ -166,7 +169,7 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
 }
 
 /* Formats a time range as one field of the text that identifies a list for its cursor. */
-static struct dt_str range_of(struct dt_arena *arena, struct dt_list_times times)
+static struct dt_str format_time_range(struct dt_arena *arena, struct dt_list_times times)
 {
     return times.given ? dt_arena_printf(arena, "%lld %lld", (long long)times.from_ms, (long long)times.to_ms)
                        : DT_STR_NONE;
@@ -174,7 +177,7 @@ static struct dt_str range_of(struct dt_arena *arena, struct dt_list_times times
 
 /* Identifies the list for its cursors by every parameter that decides which jobs are in the list (not limit, cursor,
  * include). False: the answer, 503, is filled in. */
-static bool name_list(struct dt_request *req, struct job_page *list)
+static bool identify_list(struct dt_request *req, struct job_page *list)
 {
     const struct dt_list_filter *f = &list->filter;
     const struct dt_list_times run = {f->has_run_from, f->run_from_ms, f->run_to_ms};
@@ -184,11 +187,11 @@ static bool name_list(struct dt_request *req, struct job_page *list)
                                     f->error_code,
                                     f->error_text,
                                     dt_arena_printf(&req->arena, "%d %lld", f->state, (long long)f->id),
-                                    range_of(&req->arena, run),
-                                    range_of(&req->arena, f->created),
-                                    range_of(&req->arena, f->due),
-                                    range_of(&req->arena, f->finished),
-                                    range_of(&req->arena, f->failed)};
+                                    format_time_range(&req->arena, run),
+                                    format_time_range(&req->arena, f->created),
+                                    format_time_range(&req->arena, f->due),
+                                    format_time_range(&req->arena, f->finished),
+                                    format_time_range(&req->arena, f->failed)};
     return dt_answer_list(req, kinds[dt_list_way(f)], fields, sizeof(fields) / sizeof(*fields), &list->cursor);
 }
 
@@ -235,11 +238,11 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
                                          .prefixes = req->caller.topics.prefixes,
                                          .n_prefixes = req->caller.topics.n}};
     struct dt_faults faults = {.arena = &req->arena};
-    read_names(req, &list->filter, &faults);
-    read_ranges(req, &list->filter, &faults);
+    read_name_filters(req, &list->filter, &faults);
+    read_range_filters(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);
     list->filter.bytes = list->filter.payload ? DT_PAGE_BYTES : dt_page_end(list->filter.limit, HEAD_BYTES).bytes;
-    if (!name_list(req, list))
+    if (!identify_list(req, list))
         return DT_REPLY;
     read_cursor(req, list, &faults);
     if (faults.n > 0)

@@ -45,16 +45,17 @@ struct context {
     int64_t now_ms;
 };
 
-static bool is_prefix(struct dt_str topic)
+static bool is_topic_prefix(struct dt_str topic)
 {
     return topic.n > 0 && topic.p[topic.n - 1] == '*';
 }
 
-static void read_topic(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_topic_filter(struct dt_json_reader *r, const struct dt_json_field *field,
+                              const struct dt_json_node *node)
 {
     bool text = node->type == DT_JSON_STRING;
     struct dt_str name = node->str;
-    if (text && is_prefix(name))
+    if (text && is_topic_prefix(name))
         name.n--;
     const char *reason = !text ? "must be a string" : NULL;
     if (text && (name.n == node->str.n || name.n > 0))
@@ -64,7 +65,8 @@ static void read_topic(struct dt_json_reader *r, const struct dt_json_field *fie
     *(struct dt_str *)dt_json_place(r, field) = text ? dt_json_keep(r->faults, node->str) : DT_STR_LIT("?");
 }
 
-static void read_state(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_state_filter(struct dt_json_reader *r, const struct dt_json_field *field,
+                              const struct dt_json_node *node)
 {
     const bool dead = ((const struct dt_operation_body *)r->out)->ask.kind == DT_OPERATION_REDRIVE;
     if (node->type != DT_JSON_STRING || !dt_str_is(node->str, dead ? "dead" : "scheduled"))
@@ -73,7 +75,7 @@ static void read_state(struct dt_json_reader *r, const struct dt_json_field *fie
                            : "must be \"scheduled\": jobs in other states are not changed");
 }
 
-static void read_ids(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_id_filter(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     struct dt_operation_filter *f = &((struct dt_operation_body *)r->out)->ask.filter;
     size_t n = 0;
@@ -105,8 +107,8 @@ static void read_ids(struct dt_json_reader *r, const struct dt_json_field *field
     DT_FIELD(name, TIME, BODY, ask.filter.times.bound, .has = offsetof(BODY, ask.filter.times.given))
 
 static const struct dt_json_field filter_fields[] = {
-    DT_FIELD("topic", TEXT, BODY, ask.filter.topic, .read = read_topic),
-    DT_FIELD_BY("state", read_state),
+    DT_FIELD("topic", TEXT, BODY, ask.filter.topic, .read = read_topic_filter),
+    DT_FIELD_BY("state", read_state_filter),
     DT_FIELD("key_prefix", TEXT, BODY, ask.filter.key_prefix, .min = 1, .max = DT_KEY_MAX),
     BOUND("run_from", run, from_ms),
     BOUND("run_to", run, to_ms),
@@ -115,7 +117,7 @@ static const struct dt_json_field filter_fields[] = {
     BOUND("failed_from", failed, from_ms),
     BOUND("failed_to", failed, to_ms),
     DT_FIELD("error_code", TEXT, BODY, ask.filter.error_code, .min = 1, .max = ERROR_CODE_MAX),
-    DT_FIELD_BY("ids", read_ids),
+    DT_FIELD_BY("ids", read_id_filter),
 };
 static const struct dt_json_table filter_table =
     DT_TABLE(filter_fields, .object = "must be an object that is not empty", .unknown = "is not a member of a filter");
@@ -153,7 +155,8 @@ static void read_run_at(struct dt_json_reader *r, const struct dt_json_field *fi
 }
 
 /* Reads a duration of at most limits.max_delay. */
-static void read_distance(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_bounded_duration(struct dt_json_reader *r, const struct dt_json_field *field,
+                                  const struct dt_json_node *node)
 {
     const int64_t max_ms = ((const struct context *)r->context)->rules->max_delay_ms;
     int64_t *ms = dt_json_place(r, field);
@@ -178,7 +181,7 @@ static void read_shift(struct dt_json_reader *r, const struct dt_json_field *fie
     }
     if (fewer)
         plain.i = node->i > INT64_MIN ? -node->i : INT64_MAX;
-    read_distance(r, field, &plain);
+    read_bounded_duration(r, field, &plain);
     if (back || fewer)
         *ms = -*ms;
 }
@@ -187,9 +190,10 @@ enum { RUN_AT, DELAY, SHIFT, SPREAD, FILTER }; /* indexes of rows of the table `
 
 static const struct dt_json_field fields[] = {
     [RUN_AT] = DT_FIELD("run_at", TIME, BODY, ask.at_ms, .read = read_run_at),
-    [DELAY] = DT_FIELD("delay", DURATION, BODY, ask.at_ms, .read = read_distance, .has = offsetof(BODY, ask.delays)),
+    [DELAY] =
+        DT_FIELD("delay", DURATION, BODY, ask.at_ms, .read = read_bounded_duration, .has = offsetof(BODY, ask.delays)),
     [SHIFT] = DT_FIELD("shift", DURATION, BODY, ask.shift_ms, .read = read_shift, .has = offsetof(BODY, ask.shifts)),
-    [SPREAD] = DT_FIELD("spread", DURATION, BODY, ask.spread_ms, .read = read_distance),
+    [SPREAD] = DT_FIELD("spread", DURATION, BODY, ask.spread_ms, .read = read_bounded_duration),
     [FILTER] = DT_FIELD("filter", TEXT, BODY, ask.request, .read = read_filter),
     DT_FIELD("dry_run", FLAG, BODY, dry_run),
     DT_FIELD("rate", TEXT, BODY, ask.rate, .check = check_rate, .reason = RATE),
@@ -209,7 +213,7 @@ static bool member_is_allowed(struct dt_json_reader *r, const struct dt_json_fie
 
 static const struct dt_json_table table = DT_TABLE(fields, .admits = member_is_allowed);
 
-static void check_time(const struct dt_json_reader *r)
+static void check_one_time_given(const struct dt_json_reader *r)
 {
     const struct dt_operation_ask *ask = &((const struct dt_operation_body *)r->out)->ask;
     const struct context *context = r->context;
@@ -245,7 +249,7 @@ dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *ru
             dt_faults_add(r.faults, "/filter", "is required");
         else if (r.faults->n == 0 && !f->topic.p && !f->n_ids)
             dt_faults_add(r.faults, "/filter/topic", "is required, unless there are ids");
-        if (f->key_prefix.p && (!f->topic.p || is_prefix(f->topic)))
+        if (f->key_prefix.p && (!f->topic.p || is_topic_prefix(f->topic)))
             dt_faults_add(r.faults, "/filter/key_prefix", "requires one topic");
         if (f->run.from_ms > f->run.to_ms)
             dt_faults_add(r.faults, "/filter/run_from", "is after run_to");
@@ -253,7 +257,7 @@ dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *ru
             dt_faults_add(r.faults, "/filter/created_from", "is after created_to");
         if (f->failed.from_ms > f->failed.to_ms)
             dt_faults_add(r.faults, "/filter/failed_from", "is after failed_to");
-        check_time(&r);
+        check_one_time_given(&r);
     }
     return dt_faults_status(faults);
 }
@@ -338,13 +342,13 @@ static enum dt_next run_preview(struct dt_request *req, dt_store *store)
 
 /* ---- an operation ---- */
 
-static bool is_over(const struct operate *o)
+static bool has_operation_ended(const struct operate *o)
 {
     return o->op.state != DT_OPERATION_RUNNING;
 }
 
 /* Stores the operation that was just read, and takes over the arena of its texts. */
-static void keep_operation(struct operate *o, const struct dt_operation *op, const struct dt_arena *rows)
+static void store_operation(struct operate *o, const struct dt_operation *op, const struct dt_arena *rows)
 {
     dt_arena_clear(&o->rows);
     o->rows = *rows;
@@ -353,7 +357,7 @@ static void keep_operation(struct operate *o, const struct dt_operation *op, con
 
 /* Does one piece. If it fails, the API does no further pieces: the dispatchers repeat the piece, or end the
  * operation. */
-static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
+static void run_operation_piece(struct dt_request *req, dt_store *store, struct operate *o)
 {
     struct dt_operation_piece piece = {.id = o->op.id, .lease_ms = LEASE_MS};
     struct dt_arena rows = {0};
@@ -365,7 +369,7 @@ static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
         dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
     }
     if (done)
-        keep_operation(o, &piece.shown, &rows);
+        store_operation(o, &piece.shown, &rows);
     else
         dt_arena_clear(&rows);
     o->pieces = done ? o->pieces + 1 : OWN_PIECES;
@@ -383,7 +387,7 @@ static void reread_operation(struct dt_request *req, dt_store *store, struct ope
         o->handed_over = dt_store_operation_hand_over(store, o->op.id, (o->next_us - now_us) / 1000, NULL) == DT_OK;
     o->next_us = dt_clock_mono_us(req->api->clock) + LOOK_US;
     if (dt_store_operation_get(store, o->op.id, &row, &op, NULL) == DT_OK)
-        keep_operation(o, &op, &row);
+        store_operation(o, &op, &row);
     else
         dt_arena_clear(&row);
 }
@@ -394,16 +398,16 @@ static enum dt_next continue_operation(struct dt_request *req, dt_store *store)
     int64_t now_us = dt_clock_mono_us(req->api->clock);
     dt_assert(req->changed); /* the operation exists: the answer is 200 or 202 */
     if (now_us >= o->next_us && now_us < o->until_us && o->pieces < OWN_PIECES)
-        do_piece(req, store, o);
+        run_operation_piece(req, store, o);
     else if (now_us >= o->next_us && now_us < o->until_us)
         reread_operation(req, store, o);
-    if (!is_over(o) && now_us < o->until_us && dt_workers_later(req->api->workers, req, continue_operation))
+    if (!has_operation_ended(o) && now_us < o->until_us && dt_workers_later(req->api->workers, req, continue_operation))
         return DT_PENDING;
-    if (!is_over(o))
+    if (!has_operation_ended(o))
         reread_operation(req, store, o);
     if (o->body.ask.kind == DT_OPERATION_DELETE_TOPIC)
         dt_topics_announce(req);
-    return answer_operation(req, is_over(o) ? 200 : 202, &o->op);
+    return answer_operation(req, has_operation_ended(o) ? 200 : 202, &o->op);
 }
 
 /* Answers that the operation could not be created. */
@@ -457,7 +461,7 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     return continue_operation(req, store);
 }
 
-static void drop_operation(struct dt_request *req)
+static void release_operation(struct dt_request *req)
 {
     struct operate *o = req->state;
     dt_arena_clear(&o->rows);
@@ -465,7 +469,7 @@ static void drop_operation(struct dt_request *req)
 
 /* Sets *tenant, the owner of the operation. All tokens with the same prefixes share one owner; 0: the caller is not
  * bound to prefixes. False: the answer is filled in. */
-static bool find_tenant(struct dt_request *req, int64_t *tenant)
+static bool find_operation_owner(struct dt_request *req, int64_t *tenant)
 {
     const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct dt_owners owners = {0};
@@ -482,11 +486,11 @@ static bool find_tenant(struct dt_request *req, int64_t *tenant)
 
 /* Limits the filter to the token's topics. If the filter names no topic and the token has one prefix, adds the prefix
  * to the filter, so that the token can read the operation later. False: the answer is filled in. */
-static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
+static bool limit_filter_to_token(struct dt_request *req, struct dt_operation_ask *ask)
 {
     struct dt_operation_filter *f = &ask->filter;
     struct dt_str name = f->topic;
-    bool prefix = is_prefix(f->topic);
+    bool prefix = is_topic_prefix(f->topic);
     name.n -= prefix;
     ask->bound = dt_wall_bound(req);
     if (prefix && !dt_caller_may(&req->caller, DT_SCOPE_ADMIN)) {
@@ -510,7 +514,7 @@ static enum dt_next submit_operation(struct dt_request *req, struct operate *o, 
     o->until_us = dt_earlier(wanted_us, req->deadline_us - 1000000);
     o->preview.ask = &o->body.ask;
     req->state = o;
-    req->cleanup = drop_operation;
+    req->cleanup = release_operation;
     return dt_workers_submit(req->api->workers, req, run);
 }
 
@@ -529,7 +533,7 @@ enum dt_next dt_handle_jobs_operate(struct dt_request *req)
     dt_status status = dt_operation_decode(json, &rules, kind, now_ms, &faults, &o->body);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
-    if (!bind_filter(req, &o->body.ask) || !find_tenant(req, &o->body.ask.tenant))
+    if (!limit_filter_to_token(req, &o->body.ask) || !find_operation_owner(req, &o->body.ask.tenant))
         return DT_REPLY;
     return submit_operation(req, o, begin_operation);
 }
@@ -542,7 +546,7 @@ enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
     *o = (struct operate){.body = {.ask = {.kind = DT_OPERATION_DELETE_TOPIC, .filter.topic = req->params[0]},
                                    .wait_ms = DT_OPERATION_WAIT_MS}};
     if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms) ||
-        !find_tenant(req, &o->body.ask.tenant))
+        !find_operation_owner(req, &o->body.ask.tenant))
         return DT_REPLY;
     return submit_operation(req, o, begin_deletion);
 }

@@ -36,7 +36,7 @@ enum dt_next dt_handle_healthz(struct dt_request *req)
 /* ---- readiness ---- */
 
 /* Returns the word for the state of a server. there: the server is configured. works: no process waits for it. */
-static const char *server_word(bool there, bool works)
+static const char *server_state_word(bool there, bool works)
 {
     return !works ? "degraded" : there ? "ok" : "none";
 }
@@ -47,7 +47,7 @@ struct reported {
     int64_t age_ms;
 };
 
-static struct reported read_reports(struct dt_api *api)
+static struct reported summarize_shard_reports(struct dt_api *api)
 {
     struct dt_view *view = dt_topic_cache_view(api->topics);
     struct dt_shards_view *shards = dt_topic_cache_shards(api->topics);
@@ -84,7 +84,7 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     struct dt_api *api = req->api;
     struct dt_strbuf *out = &req->out;
     struct dt_health_state state;
-    struct reported work = read_reports(api);
+    struct reported work = summarize_shard_reports(api);
     dt_health_get(api->health, &state);
     bool redis = !dt_index_configured(api->config) || (state.redis && work.redis);
     bool ready = state.mysql == DT_OK && !state.draining;
@@ -95,9 +95,9 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     dt_json_put_word(out, "status", !ready ? "unready" : degraded ? "degraded" : "ready");
     dt_json_put_word(out, "mysql", state.mysql_word);
     dt_json_put_word(out, "workers", busy ? "busy" : "ok");
-    dt_json_put_word(out, "redis", server_word(dt_index_configured(api->config), redis));
+    dt_json_put_word(out, "redis", server_state_word(dt_index_configured(api->config), redis));
     dt_json_put_word(out, "leaders", work.leaders ? "ok" : "degraded");
-    dt_json_put_word(out, "kafka", server_word(dt_config_has_kafka(api->config), work.kafka));
+    dt_json_put_word(out, "kafka", server_state_word(dt_config_has_kafka(api->config), work.kafka));
     dt_json_begin_object(out, "age_ms");
     put_age(out, "mysql", age_ms_of(api, state.mysql_us));
     put_age(out, "redis", age_ms_of(api, state.redis_us));
@@ -189,7 +189,7 @@ static void put_health(struct dt_api *api, struct dt_strbuf *out)
     dt_health_get(api->health, &state);
     dt_json_begin_object(out, "health");
     put_server(out, "mysql", state.mysql_word, state.mysql_text, age_ms_of(api, state.mysql_us));
-    put_server(out, "redis", server_word(dt_index_configured(api->config), state.redis), state.redis_text,
+    put_server(out, "redis", server_state_word(dt_index_configured(api->config), state.redis), state.redis_text,
                age_ms_of(api, state.redis_us));
     dt_json_end_object(out);
     if (!api->tls) {
@@ -201,8 +201,8 @@ static void put_health(struct dt_api *api, struct dt_strbuf *out)
     dt_json_end_object(out);
 }
 
-static void put_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
-                     const struct dt_shards_view *shards)
+static void put_installation_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
+                                  const struct dt_shards_view *shards)
 {
     const struct dt_installation *installation = &view->installation;
     const int64_t now_ms = shards->dispatchers.now_ms;
@@ -254,7 +254,7 @@ enum dt_next dt_handle_info(struct dt_request *req, dt_store *store)
     bool room = dt_hold_more(&req->hold, shards->n * SHARD_BYTES);
     req->status = 200;
     if (room)
-        put_info(api, &req->out, view, shards);
+        put_installation_info(api, &req->out, view, shards);
     dt_shards_release(shards);
     dt_view_release(view);
     return room ? DT_REPLY : dt_request_no_room(req);
@@ -354,7 +354,7 @@ struct clock_ask {
     struct dt_clock_walk walk;
 };
 
-static enum dt_next refuse_clock(struct dt_request *req)
+static enum dt_next refuse_clock_change(struct dt_request *req)
 {
     dt_request_refuse(req, DT_PROBLEM_NO_TEST_CLOCK,
                       "this installation was created without installation.test_clock: its jobs use real time");
@@ -372,7 +372,7 @@ static enum dt_next change_clock(struct dt_request *req, dt_store *store)
                        : ask->change == RELEASE ? dt_store_test_clock_release(store, &clock, &err)
                                                 : dt_store_test_clock(store, &clock, &err);
     if (status == DT_UNSUPPORTED || (status == DT_OK && clock.version == 0))
-        return refuse_clock(req);
+        return refuse_clock_change(req);
     if (status == DT_INVALID || status == DT_BUSY) {
         dt_request_refuse(req, status == DT_BUSY ? DT_PROBLEM_UNAVAILABLE : DT_PROBLEM_INVALID, "%s", err.text);
         return DT_REPLY;
@@ -395,7 +395,7 @@ static enum dt_next change_clock(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-static void choose_change(struct dt_json_reader *r, enum change change)
+static void set_clock_change(struct dt_json_reader *r, enum change change)
 {
     struct clock_ask *ask = r->out;
     if (ask->change != NONE)
@@ -406,14 +406,14 @@ static void choose_change(struct dt_json_reader *r, enum change change)
 static void read_advance(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     dt_json_read_value(r, field, node);
-    choose_change(r, ADVANCE);
+    set_clock_change(r, ADVANCE);
 }
 
 static void read_freeze(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
     if (node->type != DT_JSON_BOOL)
         dt_json_fault(r, field, "must be true or false");
-    choose_change(r, node->type == DT_JSON_BOOL && node->b ? FREEZE : RELEASE);
+    set_clock_change(r, node->type == DT_JSON_BOOL && node->b ? FREEZE : RELEASE);
 }
 
 static const struct dt_json_field clock_fields[] = {
@@ -436,7 +436,7 @@ static struct clock_ask *new_clock_request(struct dt_request *req)
 enum dt_next dt_handle_clock(struct dt_request *req)
 {
     if (!req->api->config->installation_test_clock)
-        return refuse_clock(req);
+        return refuse_clock_change(req);
     if (!new_clock_request(req))
         return DT_REPLY;
     return dt_workers_submit(req->api->workers, req, change_clock);
@@ -446,7 +446,7 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
 {
     struct dt_faults faults;
     if (!req->api->config->installation_test_clock)
-        return refuse_clock(req);
+        return refuse_clock_change(req);
     struct clock_ask *ask = new_clock_request(req);
     if (!ask)
         return DT_REPLY;

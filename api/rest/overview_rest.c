@@ -156,7 +156,7 @@ dt_status dt_slow_answer(dt_overview *o, const struct dt_strbuf *key, dt_make_an
 
 /* ---- parts that are read less often ---- */
 
-static void set_next_read(dt_overview *o, struct part *part, int64_t begun_us)
+static void set_next_read_time(dt_overview *o, struct part *part, int64_t begun_us)
 {
     int64_t now_us = dt_clock_mono_us(o->api->clock);
     part->again_us = now_us + dt_later(part->every_us, SHARE * (now_us - begun_us));
@@ -174,7 +174,7 @@ static dt_status read_topics(dt_overview *o, dt_store *store, int64_t now_ms, st
         o->n_loads = 0;
         status = dt_store_topic_loads(store, &loads->arena, &o->loads, &o->n_loads, err);
         if (status == DT_OK)
-            set_next_read(o, loads, begun_us);
+            set_next_read_time(o, loads, begun_us);
     }
     begun_us = dt_clock_mono_us(o->api->clock);
     if (status == DT_OK && begun_us >= overdue->again_us) {
@@ -182,7 +182,7 @@ static dt_status read_topics(dt_overview *o, dt_store *store, int64_t now_ms, st
         o->n_overdue = 0;
         status = dt_store_topics_overdue(store, now_ms, COUNTED_MAX, &overdue->arena, &o->overdue, &o->n_overdue, err);
         if (status == DT_OK)
-            set_next_read(o, overdue, begun_us);
+            set_next_read_time(o, overdue, begun_us);
     }
     return status;
 }
@@ -201,7 +201,7 @@ static dt_status read_next_hour(dt_overview *o, dt_store *store, int64_t now_ms,
         return status;
     o->next_hour = forecast.due[0];
     o->next_is_more = forecast.counted_until_ms < now_ms + HOUR_MS;
-    set_next_read(o, &o->next_part, begun_us);
+    set_next_read_time(o, &o->next_part, begun_us);
     return DT_OK;
 }
 
@@ -212,19 +212,19 @@ struct lines {
     size_t n;
 };
 
-static struct topic_line *add_line(struct lines *lines, struct dt_str topic)
+static struct topic_line *add_topic_line(struct lines *lines, struct dt_str topic)
 {
     struct topic_line *line = &lines->v[lines->n++];
     *line = (struct topic_line){.topic = topic};
     return line;
 }
 
-static int by_topic(const void *a, const void *b)
+static int compare_lines_by_topic(const void *a, const void *b)
 {
     return dt_str_order(((const struct topic_line *)a)->topic, ((const struct topic_line *)b)->topic);
 }
 
-static void add_to_sum(struct topic_line *sum, const struct topic_line *line)
+static void add_line_to_sum(struct topic_line *sum, const struct topic_line *line)
 {
     for (int i = 0; i < DT_JOB_STATES; i++)
         sum->jobs[i] += line->jobs[i];
@@ -236,7 +236,7 @@ static void add_to_sum(struct topic_line *sum, const struct topic_line *line)
     sum->held_since_ms = dt_older(sum->held_since_ms, line->held_since_ms);
 }
 
-static int64_t events_of(const struct topic_line *line)
+static int64_t count_events_of(const struct topic_line *line)
 {
     int64_t sum = 0;
     for (int i = 0; i < DT_TALLIES; i++)
@@ -249,23 +249,23 @@ static int compare_numbers(int64_t a, int64_t b)
     return (a < b) - (a > b);
 }
 
-static int by_weight(const void *a, const void *b)
+static int compare_lines_by_overdue(const void *a, const void *b)
 {
     const struct topic_line *x = a;
     const struct topic_line *y = b;
     int order = compare_numbers(x->overdue, y->overdue);
     if (!order)
-        order = compare_numbers(events_of(x), events_of(y));
+        order = compare_numbers(count_events_of(x), count_events_of(y));
     if (!order)
         order = compare_numbers(x->jobs[DT_SCHEDULED] + x->jobs[DT_DISPATCHED],
                                 y->jobs[DT_SCHEDULED] + y->jobs[DT_DISPATCHED]);
-    return order ? order : by_topic(a, b);
+    return order ? order : compare_lines_by_topic(a, b);
 }
 
 /* Joins three sources by topic: jobs by state, due jobs, figures. The row of `figures` with the empty topic is the sum
  * of all topics. */
-static dt_status make_lines(const dt_overview *o, struct overview_view *view, const struct dt_figures_row *figures,
-                            size_t n_figures)
+static dt_status join_topic_lines(const dt_overview *o, struct overview_view *view,
+                                  const struct dt_figures_row *figures, size_t n_figures)
 {
     size_t kept = 0;
     const size_t most = o->n_loads + o->n_overdue + n_figures;
@@ -273,27 +273,27 @@ static dt_status make_lines(const dt_overview *o, struct overview_view *view, co
     if (!lines.v)
         return DT_NOMEM;
     for (size_t i = 0; i < o->n_loads; i++)
-        memcpy(add_line(&lines, o->loads[i].topic)->jobs, o->loads[i].jobs, sizeof(lines.v->jobs));
+        memcpy(add_topic_line(&lines, o->loads[i].topic)->jobs, o->loads[i].jobs, sizeof(lines.v->jobs));
     for (size_t i = 0; i < o->n_overdue; i++) {
         const struct dt_topic_overdue *due = &o->overdue[i];
-        struct topic_line *line = add_line(&lines, due->topic);
+        struct topic_line *line = add_topic_line(&lines, due->topic);
         *(due->paused ? &line->held : &line->overdue) = due->jobs;
         *(due->paused ? &line->held_since_ms : &line->since_ms) = due->since_ms;
     }
     for (size_t i = 0; i < lines.n; i++)
-        add_to_sum(&view->all, &lines.v[i]);
+        add_line_to_sum(&view->all, &lines.v[i]);
     for (size_t i = 0; i < n_figures; i++)
-        memcpy(figures[i].topic.n ? add_line(&lines, figures[i].topic)->n : view->all.n, figures[i].n,
+        memcpy(figures[i].topic.n ? add_topic_line(&lines, figures[i].topic)->n : view->all.n, figures[i].n,
                sizeof(view->all.n));
     dt_assert_cmp(lines.n, <=, most);
-    qsort(lines.v, lines.n, sizeof(*lines.v), by_topic);
+    qsort(lines.v, lines.n, sizeof(*lines.v), compare_lines_by_topic);
     for (size_t i = 0; i < lines.n; i++) {
         if (kept && dt_str_eq(lines.v[kept - 1].topic, lines.v[i].topic))
-            add_to_sum(&lines.v[kept - 1], &lines.v[i]);
+            add_line_to_sum(&lines.v[kept - 1], &lines.v[i]);
         else
             lines.v[kept++] = lines.v[i];
     }
-    qsort(lines.v, kept, sizeof(*lines.v), by_weight);
+    qsort(lines.v, kept, sizeof(*lines.v), compare_lines_by_overdue);
     view->lines = lines.v;
     view->n_lines = kept;
     view->more_due = view->all.overdue + view->all.held >= COUNTED_MAX;
@@ -302,7 +302,7 @@ static dt_status make_lines(const dt_overview *o, struct overview_view *view, co
 
 /* ---- JSON ---- */
 
-static void put_rates(struct dt_strbuf *out, const int64_t n[DT_TALLIES])
+static void put_event_rates(struct dt_strbuf *out, const int64_t n[DT_TALLIES])
 {
     dt_json_begin_object(out, "rates");
     for (int i = 0; i < DT_TALLIES; i++)
@@ -332,8 +332,8 @@ static void put_lateness(struct dt_strbuf *out, const struct overview_view *view
     dt_json_end_object(out);
 }
 
-static void put_due(struct dt_strbuf *out, const struct overview_view *view, const char *name, int64_t jobs,
-                    int64_t since_ms)
+static void put_due_jobs(struct dt_strbuf *out, const struct overview_view *view, const char *name, int64_t jobs,
+                         int64_t since_ms)
 {
     dt_json_begin_object(out, name);
     dt_json_put_int(out, "count", jobs);
@@ -353,7 +353,7 @@ static void put_topics(struct dt_strbuf *out, const struct overview_view *view)
         dt_json_put_string(out, "topic", line->topic);
         dt_json_put_bool(out, "paused", settings && settings->paused);
         dt_json_put_word(out, "delivery", settings ? dt_delivery_id_name(settings->delivery) : "kafka");
-        put_rates(out, line->n);
+        put_event_rates(out, line->n);
         dt_json_put_int(out, "scheduled", line->jobs[DT_SCHEDULED]);
         dt_json_put_int(out, "dispatched", line->jobs[DT_DISPATCHED]);
         dt_json_put_int(out, "dead", line->jobs[DT_DEAD]);
@@ -386,7 +386,7 @@ static const char *wait_reason(const struct overview_view *view, const char *ser
     return any ? otherwise : NULL;
 }
 
-static void put_part(struct dt_strbuf *out, const char *part, bool there, const char *trouble, int64_t at_ms)
+static void put_part_state(struct dt_strbuf *out, const char *part, bool there, const char *trouble, int64_t at_ms)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_word(out, "part", part);
@@ -405,16 +405,17 @@ static void put_part_states(struct dt_strbuf *out, const struct dt_api *api, con
     const int64_t now_us = dt_clock_mono_us(api->clock);
     const int64_t at_ms = dispatchers->now_ms;
     dt_json_begin_array(out, "parts");
-    put_part(out, "mysql", true, health->mysql == DT_OK ? NULL : mysql,
-             view->now_ms - (now_us - health->mysql_us) / 1000);
-    put_part(out, "redis", dt_index_configured(api->config),
-             health->redis ? wait_reason(view, "redis", dispatchers->waits_redis, "a leader waits for Redis") : redis,
-             at_ms);
-    put_part(out, "kafka", dt_config_has_kafka(api->config),
-             wait_reason(view, "kafka", dispatchers->waits_kafka, "a dispatcher waits for Kafka"), at_ms);
-    put_part(out, "zookeeper", api->config->zookeeper_servers[0],
-             count_shards(view, DT_SHARD_NO_LEADER) ? "dispatchers run, but shards have no leader" : NULL, at_ms);
-    put_part(out, "dispatchers", true, dispatchers->n ? NULL : "no dispatcher was seen for four seconds", at_ms);
+    put_part_state(out, "mysql", true, health->mysql == DT_OK ? NULL : mysql,
+                   view->now_ms - (now_us - health->mysql_us) / 1000);
+    put_part_state(out, "redis", dt_index_configured(api->config),
+                   health->redis ? wait_reason(view, "redis", dispatchers->waits_redis, "a leader waits for Redis")
+                                 : redis,
+                   at_ms);
+    put_part_state(out, "kafka", dt_config_has_kafka(api->config),
+                   wait_reason(view, "kafka", dispatchers->waits_kafka, "a dispatcher waits for Kafka"), at_ms);
+    put_part_state(out, "zookeeper", api->config->zookeeper_servers[0],
+                   count_shards(view, DT_SHARD_NO_LEADER) ? "dispatchers run, but shards have no leader" : NULL, at_ms);
+    put_part_state(out, "dispatchers", true, dispatchers->n ? NULL : "no dispatcher was seen for four seconds", at_ms);
     dt_json_end_array(out);
 }
 
@@ -442,7 +443,7 @@ static void put_processes(struct dt_strbuf *out, const struct overview_view *vie
     dt_json_end_array(out);
 }
 
-static const char *status_of(const struct dt_api *api, const struct overview_view *view)
+static const char *overall_status_of(const struct dt_api *api, const struct overview_view *view)
 {
     const struct dt_health_state *health = &view->health;
     if (health->mysql != DT_OK || health->draining)
@@ -463,16 +464,16 @@ static void add_overview(const dt_overview *o, const struct overview_view *view,
     dt_json_put_word(out, "name", view->view->installation.name);
     dt_json_put_word(out, "uuid", view->view->installation.uuid);
     dt_json_end_object(out);
-    dt_json_put_word(out, "status", status_of(o->api, view));
+    dt_json_put_word(out, "status", overall_status_of(o->api, view));
     dt_json_put_int(out, "window_ms", WINDOW_MS);
-    put_rates(out, view->all.n);
+    put_event_rates(out, view->all.n);
     put_lateness(out, view);
     dt_json_begin_object(out, "jobs");
     for (int i = 0; i < DT_JOB_STATES; i++)
         dt_json_put_int(out, dt_job_state_name((enum dt_job_state)i), view->all.jobs[i]);
     dt_json_end_object(out);
-    put_due(out, view, "overdue", view->all.overdue, view->all.since_ms);
-    put_due(out, view, "held", view->all.held, view->all.held_since_ms);
+    put_due_jobs(out, view, "overdue", view->all.overdue, view->all.since_ms);
+    put_due_jobs(out, view, "held", view->all.held, view->all.held_since_ms);
     if (o->next_hour < 0) {
         dt_json_put_null(out, "next_hour");
     } else {
@@ -493,7 +494,7 @@ static void add_overview(const dt_overview *o, const struct overview_view *view,
 
 /* ---- reading ---- */
 
-static dt_status read_all(dt_overview *o, dt_store *store, struct overview_view *view, struct dt_error *err)
+static dt_status read_overview(dt_overview *o, dt_store *store, struct overview_view *view, struct dt_error *err)
 {
     struct dt_api *api = o->api;
     struct dt_figures_row *figures = NULL;
@@ -519,14 +520,14 @@ static dt_status read_all(dt_overview *o, dt_store *store, struct overview_view 
         status = dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err);
     if (status == DT_OK)
         status = dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err);
-    return status == DT_OK ? make_lines(o, view, figures, n) : status;
+    return status == DT_OK ? join_topic_lines(o, view, figures, n) : status;
 }
 
 static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
     const struct reading *r = arg;
     struct overview_view view = {0};
-    dt_status status = read_all(r->overview, r->store, &view, err);
+    dt_status status = read_overview(r->overview, r->store, &view, err);
     if (status == DT_OK)
         add_overview(r->overview, &view, out);
     dt_view_release(view.view);
@@ -581,7 +582,7 @@ static dt_status make_dead_letters(void *arg, struct dt_strbuf *out, struct dt_e
     return status;
 }
 
-static enum dt_next answer_dead(struct dt_request *req, dt_store *store)
+static enum dt_next answer_dead_letters(struct dt_request *req, dt_store *store)
 {
     struct dt_dead_ask *ask = req->state;
     struct reading r = {.overview = req->api->overview, .store = store, .dead = ask};
@@ -616,5 +617,5 @@ enum dt_next dt_handle_dead_letters(struct dt_request *req)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, answer_dead);
+    return dt_workers_submit(req->api->workers, req, answer_dead_letters);
 }

@@ -57,7 +57,8 @@ static void read_every(struct dt_json_reader *r, const struct dt_json_field *fie
 
 /* Reads the duration without a maximum and then checks the maximum, so that the maximum is also checked if the duration
  * has another fault. */
-static void read_bounded(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_bounded_duration(struct dt_json_reader *r, const struct dt_json_field *field,
+                                  const struct dt_json_node *node)
 {
     const struct dt_json_field unbounded = {.name = field->name, .kind = DT_FIELD_DURATION, .at = field->at};
     dt_json_read_value(r, &unbounded, node);
@@ -78,11 +79,11 @@ static const struct dt_json_field fields[] = {
     DT_FIELD("ends_at", TIME, BODY, schedule.ends_at_ms, NULLABLE, .has = offsetof(BODY, schedule.has_end)),
     DT_FIELD("overlap", WORD, BODY, schedule.overlap, NULLABLE, .words = dt_overlap_names,
              .reason = "must be \"allow\", \"skip\" or \"cancel\""),
-    DT_FIELD("catch_up", DURATION, BODY, schedule.catch_up_ms, NULLABLE, .read = read_bounded, .max = CATCH_UP_MAX_MS,
-             .reason = "must be at most 366 days"),
+    DT_FIELD("catch_up", DURATION, BODY, schedule.catch_up_ms, NULLABLE, .read = read_bounded_duration,
+             .max = CATCH_UP_MAX_MS, .reason = "must be at most 366 days"),
     DT_FIELD("catch_up_max", COUNT, BODY, schedule.catch_up_max, NULLABLE, .min = 1, .max = DT_CATCH_UP_MAX),
-    DT_FIELD("jitter", DURATION, BODY, schedule.jitter_ms, NULLABLE, .read = read_bounded, .max = JITTER_MAX_MS,
-             .reason = "must be at most 1 day"),
+    DT_FIELD("jitter", DURATION, BODY, schedule.jitter_ms, NULLABLE, .read = read_bounded_duration,
+             .max = JITTER_MAX_MS, .reason = "must be at most 1 day"),
     DT_FIELD("paused", FLAG, BODY, schedule.paused, NULLABLE, .has = offsetof(BODY, set_paused)),
     DT_FIELD_FOR_SHOW("next_at", TIME),
     DT_FIELD_FOR_SHOW("last_fire_at", TIME),
@@ -95,7 +96,7 @@ static const struct dt_json_field fields[] = {
 /* The table lacks the members that describe the schedule's jobs; job_json.c reads these members. */
 static const struct dt_json_table table = DT_TABLE(fields, .unknown = NULL);
 
-static bool is_own(struct dt_str name)
+static bool is_schedule_member(struct dt_str name)
 {
     return dt_json_field_of(&table, name) != NULL;
 }
@@ -136,7 +137,7 @@ dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rul
         dt_faults_add(faults, "/topic", "is required");
     if (s->has_start && s->has_end && s->ends_at_ms <= s->starts_at_ms)
         dt_faults_add(faults, "/ends_at", "must be after starts_at");
-    dt_status status = dt_job_template_decode(json, rules, is_own, faults, &out->schedule.job);
+    dt_status status = dt_job_template_decode(json, rules, is_schedule_member, faults, &out->schedule.job);
     if (status == DT_OK)
         add_to_digest(&out->schedule, faults);
     return status == DT_OK && faults->failed ? DT_NOMEM : status;
@@ -157,7 +158,7 @@ const char *dt_schedule_name_check(struct dt_str name)
 }
 
 /* Adds the time of starts_at or ends_at, or null if it was not given. 0 is a valid time here, the beginning of 1970. */
-static void put_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
+static void put_time_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
 {
     char text[25];
     dt_time_format(ms, text);
@@ -173,8 +174,8 @@ void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t
     if (!s->cron.p)
         dt_json_put_duration(out, "every", s->every_ms);
     dt_json_put_given(out, "time_zone", s->time_zone);
-    put_bound(out, "starts_at", s->has_start, s->starts_at_ms);
-    put_bound(out, "ends_at", s->has_end, s->ends_at_ms);
+    put_time_bound(out, "starts_at", s->has_start, s->starts_at_ms);
+    put_time_bound(out, "ends_at", s->has_end, s->ends_at_ms);
     dt_json_put_word(out, "overlap", dt_overlap_name(s->overlap));
     dt_json_put_duration(out, "catch_up", s->catch_up_ms);
     dt_json_put_int_or_null(out, "catch_up_max", s->catch_up_max, s->catch_up_max);
@@ -221,13 +222,13 @@ struct ask {
 
 /* ---- on a worker ---- */
 
-static struct dt_fire_maker maker_of(struct dt_request *req, dt_store *store)
+static struct dt_fire_maker make_fire_maker(struct dt_request *req, dt_store *store)
 {
     return (struct dt_fire_maker){
         .store = store, .zones = req->api->zones, .bound = dt_wall_bound(req), .arena = &req->arena};
 }
 
-static void post_moves(struct dt_request *req, const struct dt_fire_maker *maker)
+static void post_job_moves(struct dt_request *req, const struct dt_fire_maker *maker)
 {
     for (size_t i = 0; i < maker->n_moves; i++) {
         const struct dt_job_move *move = &maker->moves[i];
@@ -235,7 +236,7 @@ static void post_moves(struct dt_request *req, const struct dt_fire_maker *maker
     }
 }
 
-static enum dt_next answer_change_failed(struct dt_request *req, dt_status status, const struct dt_error *err)
+static enum dt_next answer_failed_change(struct dt_request *req, dt_status status, const struct dt_error *err)
 {
     return dt_answer_failed(req, status == DT_DENIED ? DT_NOT_FOUND : status, "schedule", err);
 }
@@ -287,7 +288,7 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
 {
     struct ask *ask = req->state;
     const struct dt_str topic = ask->body.schedule.job.topic;
-    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_fire_maker maker = make_fire_maker(req, store);
     const struct dt_callback_asked asked = dt_callback_asked_of(&ask->body.schedule.job);
     struct dt_schedule_put put = {.schedule = &ask->body.schedule, .set_paused = ask->body.set_paused};
     struct dt_topic_wish wish = {.name = topic, .caller = &req->caller, .since_us = dt_clock_mono_us(req->api->clock)};
@@ -318,43 +319,43 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     if (status == DT_INVALID || status == DT_NOT_FOUND)
         return dt_answer_fault(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
     if (status != DT_OK)
-        return answer_change_failed(req, status, &err);
-    post_moves(req, &maker);
+        return answer_failed_change(req, status, &err);
+    post_job_moves(req, &maker);
     return answer_schedule(req, put.created ? 201 : 200, &out);
 }
 
 enum dt_next dt_handle_schedule_pause(struct dt_request *req, dt_store *store)
 {
-    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_fire_maker maker = make_fire_maker(req, store);
     struct dt_schedule s;
     struct dt_error err = {0};
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_schedule_pause(&maker, req->params[0], req->route->arg, &s, &err);
     if (status != DT_OK)
-        return answer_change_failed(req, status, &err);
-    post_moves(req, &maker);
+        return answer_failed_change(req, status, &err);
+    post_job_moves(req, &maker);
     return answer_schedule(req, 200, &s);
 }
 
 static enum dt_next delete_schedule(struct dt_request *req, dt_store *store)
 {
     const struct ask *ask = req->state;
-    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_fire_maker maker = make_fire_maker(req, store);
     struct dt_schedule s;
     struct dt_error err = {0};
     if (!read_schedule(req, store, &s))
         return DT_REPLY;
     dt_status status = dt_store_schedule_delete(&maker, req->params[0], ask->cancel, &err);
     if (status != DT_OK)
-        return answer_change_failed(req, status, &err);
-    post_moves(req, &maker);
+        return answer_failed_change(req, status, &err);
+    post_job_moves(req, &maker);
     return answer_schedule(req, 200, &s);
 }
 
 enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store)
 {
-    struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_fire_maker maker = make_fire_maker(req, store);
     struct dt_tenant *tenant = req->caller.tenant;
     struct dt_schedule s;
     struct dt_job job;
@@ -376,8 +377,8 @@ enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store)
     if (tenant)
         dt_tenant_jobs_done(tenant, &done);
     if (status != DT_OK)
-        return answer_change_failed(req, status, &err);
-    post_moves(req, &maker);
+        return answer_failed_change(req, status, &err);
+    post_job_moves(req, &maker);
     struct dt_str location = dt_arena_printf(&req->arena, "/v1/jobs/%lld", (long long)job.id);
     enum dt_next next = dt_answer_stored(req, store, &job, NULL);
     req->status = 201;
@@ -465,7 +466,7 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
 /* ---- on an HTTP thread ---- */
 
 /* Checks the schedule's name in the path. False: the answer is filled in. */
-static bool name_is_fine(struct dt_request *req)
+static bool check_schedule_name(struct dt_request *req)
 {
     const bool fine = !dt_schedule_name_check(req->params[0]);
     if (!fine)
@@ -475,19 +476,19 @@ static bool name_is_fine(struct dt_request *req)
 
 enum dt_next dt_handle_schedule_by_name(struct dt_request *req)
 {
-    return name_is_fine(req) ? dt_workers_submit(req->api->workers, req, req->route->work) : DT_REPLY;
+    return check_schedule_name(req) ? dt_workers_submit(req->api->workers, req, req->route->work) : DT_REPLY;
 }
 
 enum dt_next dt_handle_schedule_delete(struct dt_request *req)
 {
     struct ask *ask = dt_answer_state(req, sizeof(*ask));
-    if (!ask || !dt_answer_flag(req, "cancel", &ask->cancel) || !name_is_fine(req))
+    if (!ask || !dt_answer_flag(req, "cancel", &ask->cancel) || !check_schedule_name(req))
         return DT_REPLY;
     return dt_workers_submit(req->api->workers, req, delete_schedule);
 }
 
 /* Reads the parameters count and from. */
-static void read_span(struct dt_request *req, struct dt_faults *faults, struct ask *ask)
+static void read_fire_range(struct dt_request *req, struct dt_faults *faults, struct ask *ask)
 {
     struct dt_str from = dt_request_query(req, "from");
     ask->count = NEXT_DEFAULT;
@@ -504,10 +505,10 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
     struct dt_faults faults = {.arena = &req->arena};
     if (!ask)
         return DT_REPLY;
-    read_span(req, &faults, ask);
+    read_fire_range(req, &faults, ask);
     if (faults.n)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    return name_is_fine(req) ? dt_workers_submit(req->api->workers, req, list_fires) : DT_REPLY;
+    return check_schedule_name(req) ? dt_workers_submit(req->api->workers, req, list_fires) : DT_REPLY;
 }
 
 enum dt_next dt_handle_schedule_put(struct dt_request *req)
@@ -529,7 +530,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
         if (reason)
             dt_faults_add(&faults, "/name", reason);
         if (!name.p)
-            read_span(req, &faults, ask);
+            read_fire_range(req, &faults, ask);
         status = dt_schedule_decode(json, &rules, name, &faults, &ask->body);
     }
     dt_view_release(view);

@@ -41,7 +41,7 @@ struct series {
     size_t n_buckets;
 };
 
-static void put_events(struct dt_strbuf *out, const struct series *s, int metric)
+static void put_event_series(struct dt_strbuf *out, const struct series *s, int metric)
 {
     double seconds = (double)s->ask->range.slot_ms / 1000;
     size_t row = 0;
@@ -55,7 +55,7 @@ static void put_events(struct dt_strbuf *out, const struct series *s, int metric
     }
 }
 
-static void put_lateness(struct dt_strbuf *out, const struct series *s, double part)
+static void put_lateness_series(struct dt_strbuf *out, const struct series *s, double part)
 {
     size_t at = 0;
     for (size_t i = 0; i < s->slots; i++) {
@@ -84,11 +84,11 @@ static void add_series(struct dt_strbuf *out, const struct series *s)
             continue;
         dt_json_begin_array(out, dt_series_names[metric]);
         if (metric == DT_SERIES_P50)
-            put_lateness(out, s, 0.5);
+            put_lateness_series(out, s, 0.5);
         else if (metric == DT_SERIES_P99)
-            put_lateness(out, s, 0.99);
+            put_lateness_series(out, s, 0.99);
         else
-            put_events(out, s, metric);
+            put_event_series(out, s, metric);
         dt_json_end_array(out);
     }
     dt_json_end_object(out);

@@ -23,7 +23,7 @@ struct token_body {
 
 /* ---- answers ---- */
 
-static void put_words(struct dt_strbuf *out, const char *name, struct dt_str words)
+static void put_string_array(struct dt_strbuf *out, const char *name, struct dt_str words)
 {
     dt_json_begin_array(out, name);
     while (words.n > 0)
@@ -32,15 +32,15 @@ static void put_words(struct dt_strbuf *out, const char *name, struct dt_str wor
 }
 
 /* Begins the JSON object of a token; the caller ends the object. */
-static void begin_token(struct dt_strbuf *out, const struct dt_token *token)
+static void begin_token_object(struct dt_strbuf *out, const struct dt_token *token)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_string(out, "name", token->name);
-    put_words(out, "scopes", token->scopes);
+    put_string_array(out, "scopes", token->scopes);
     if (dt_str_is(token->topics, DT_TOPICS_ALL))
         dt_json_put_null(out, "topics");
     else
-        put_words(out, "topics", token->topics);
+        put_string_array(out, "topics", token->topics);
     for (int i = 0; i < DT_QUOTAS; i++)
         dt_json_put_int_or_null(out, dt_quota_name((enum dt_quota)i), token->quotas.v[i] != DT_QUOTA_UNSET,
                                 token->quotas.v[i]);
@@ -59,7 +59,7 @@ enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
     req->status = 200;
     dt_answer_begin_list(req, "tokens");
     for (size_t i = 0; i < n; i++) {
-        begin_token(&req->out, &tokens[i]);
+        begin_token_object(&req->out, &tokens[i]);
         dt_json_put_time(&req->out, "created_at", tokens[i].created_at_ms);
         dt_json_end_object(&req->out);
     }
@@ -68,7 +68,7 @@ enum dt_next dt_handle_token_list(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-static enum dt_next make_token(struct dt_request *req, dt_store *store)
+static enum dt_next create_token(struct dt_request *req, dt_store *store)
 {
     struct token_body *ask = req->state;
     struct dt_error err = {0};
@@ -82,15 +82,16 @@ static enum dt_next make_token(struct dt_request *req, dt_store *store)
         return dt_answer_status(req, status, NULL, &err);
     const struct dt_str topics = ask->token.topics.p ? ask->token.topics : dt_str(DT_TOPICS_ALL);
     req->status = 201;
-    begin_token(&req->out,
-                &(struct dt_token){
-                    .name = ask->token.name, .scopes = dt_str(scopes), .topics = topics, .quotas = ask->token.quotas});
+    begin_token_object(&req->out, &(struct dt_token){.name = ask->token.name,
+                                                     .scopes = dt_str(scopes),
+                                                     .topics = topics,
+                                                     .quotas = ask->token.quotas});
     dt_json_put_word(&req->out, "token", ask->text);
     dt_json_end_object(&req->out);
     return DT_REPLY;
 }
 
-static enum dt_next set_token(struct dt_request *req, dt_store *store)
+static enum dt_next change_token_quotas(struct dt_request *req, dt_store *store)
 {
     const struct token_body *ask = req->state;
     struct dt_token token = {0};
@@ -99,7 +100,7 @@ static enum dt_next set_token(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_failed(req, status, "token", &err);
     req->status = 200;
-    begin_token(&req->out, &token);
+    begin_token_object(&req->out, &token);
     dt_json_end_object(&req->out);
     return DT_REPLY;
 }
@@ -166,7 +167,7 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 /* ---- on an HTTP thread ---- */
 
 /* Reads the body. Quotas that the body does not name get the value `quota`. NULL: the answer is filled in. */
-static struct token_body *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
+static struct token_body *read_token_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
 {
     struct token_body *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
     dt_json *json = ask ? dt_answer_parse(req, faults) : NULL;
@@ -183,8 +184,8 @@ static struct token_body *read_body(struct dt_request *req, int64_t quota, struc
     return ask;
 }
 
-static enum dt_next submit_body(struct dt_request *req, struct token_body *ask, const struct dt_faults *faults,
-                                dt_worker_fn work)
+static enum dt_next submit_token_body(struct dt_request *req, struct token_body *ask, const struct dt_faults *faults,
+                                      dt_worker_fn work)
 {
     if (dt_faults_status(faults) != DT_OK)
         return dt_answer_faults(req, dt_faults_status(faults), faults);
@@ -195,7 +196,7 @@ static enum dt_next submit_body(struct dt_request *req, struct token_body *ask, 
 enum dt_next dt_handle_token_new(struct dt_request *req)
 {
     struct dt_faults faults;
-    struct token_body *ask = read_body(req, DT_QUOTA_UNSET, &faults);
+    struct token_body *ask = read_token_body(req, DT_QUOTA_UNSET, &faults);
     if (!ask)
         return DT_REPLY;
     if (faults.n == 0) {
@@ -209,7 +210,7 @@ enum dt_next dt_handle_token_new(struct dt_request *req)
         if (t->topics.p && dt_token_topics_check(t->topics, &err) != DT_OK)
             dt_faults_addf(&faults, "/topics", "%s; leave it out for all topics", err.text);
     }
-    return submit_body(req, ask, &faults, make_token);
+    return submit_token_body(req, ask, &faults, create_token);
 }
 
 enum dt_next dt_handle_token_set(struct dt_request *req)
@@ -219,12 +220,12 @@ enum dt_next dt_handle_token_set(struct dt_request *req)
         dt_request_refuse(req, DT_PROBLEM_INVALID, "tokens have no version, so If-Match is not supported");
         return DT_REPLY;
     }
-    struct token_body *ask = read_body(req, DT_QUOTA_KEPT, &faults);
+    struct token_body *ask = read_token_body(req, DT_QUOTA_KEPT, &faults);
     if (!ask)
         return DT_REPLY;
     if (ask->token.name.p || ask->token.scopes.p || ask->token.topics.p)
         dt_faults_add(&faults, "", "only the quotas of an existing token can be changed");
-    return submit_body(req, ask, &faults, set_token);
+    return submit_token_body(req, ask, &faults, change_token_quotas);
 }
 
 /*
@@ -244,7 +245,7 @@ struct usage_view {
 };
 
 /* Begins the JSON object of a token's usage; the caller ends the object. */
-static void begin_uses(struct dt_strbuf *out, const struct dt_usage *u)
+static void begin_usage_object(struct dt_strbuf *out, const struct dt_usage *u)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_string(out, "token", u->token);
@@ -263,7 +264,7 @@ static void put_usage(struct dt_request *req, const struct usage_view *v, const 
     for (size_t i = 0; i < v->n_usage; i++)
         if (dt_str_eq(v->usage[i].token, token->name))
             used = v->usage[i];
-    begin_uses(out, &used);
+    begin_usage_object(out, &used);
     dt_json_put_int(out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
     dt_quotas_limits(req->api->quotas, token->name, &limits); /* the token's quotas, or the configured defaults */
     dt_json_begin_object(out, "limits");
@@ -301,7 +302,7 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
             there = dt_str_eq(v->tokens[k].name, v->usage[i].token);
         if (there || !dt_wall_shows_token(req, v->usage[i].token))
             continue;
-        begin_uses(&req->out, &v->usage[i]);
+        begin_usage_object(&req->out, &v->usage[i]);
         dt_json_end_object(&req->out);
     }
     dt_json_end_array(&req->out);

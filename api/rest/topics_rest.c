@@ -135,8 +135,8 @@ static dt_status parse_headers(dt_json *json, struct dt_str text)
     return dt_json_parse(json, text.p ? text : DT_STR_LIT("{}"), &limits, NULL);
 }
 
-static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
-                              struct dt_topic *out)
+static dt_status restore_hidden_headers(dt_json *json, const struct dt_topic *there, bool widen,
+                                        struct dt_faults *faults, struct dt_topic *out)
 {
     struct dt_strbuf text = {0};
     dt_json *had = NULL;
@@ -176,7 +176,7 @@ dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, co
     const bool widen = there && dt_callback_places_widen(&there->callback.places, &out->callback.places);
     out->callback.secret = dt_topic_secret_keep(out->callback.secret, there ? there->callback.secret : DT_STR_NONE,
                                                 widen, secret_at, faults);
-    dt_status status = keep_headers(json, there, widen, faults, out);
+    dt_status status = restore_hidden_headers(json, there, widen, faults, out);
     if (status != DT_OK)
         return status;
     return dt_faults_status(faults);
@@ -227,7 +227,8 @@ static void add_callback(struct dt_strbuf *out, const struct dt_topic *topic)
  * not know is refused.
  */
 
-static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
+static void check_name_member(struct dt_json_reader *r, const struct dt_json_field *field,
+                              const struct dt_json_node *node)
 {
     const struct dt_topic_setting *setting = r->out;
     if (node->type != DT_JSON_STRING || !dt_str_eq(node->str, setting->topic.name))
@@ -270,7 +271,7 @@ static const char *check_secret(struct dt_json_reader *r, struct dt_str text)
 #define SHOWN(name, kind) DT_FIELD_FOR_SHOW(name, kind, .reason = "is read-only and has a wrong type")
 
 static const struct dt_json_field fields[] = {
-    DT_FIELD_BY("name", read_name),
+    DT_FIELD_BY("name", check_name_member),
     DT_FIELD("delivery", WORD, BODY, topic.delivery, NULLABLE, .words = dt_delivery_names, .min = DT_DELIVERY_UNSET + 1,
              .reason = "must be \"kafka\", \"http\" or \"pull\""),
     DT_FIELD("kafka_topic", TEXT, BODY, topic.kafka_topic, NULLABLE, .judge = check_kafka_topic),
@@ -383,8 +384,8 @@ enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
 /* Stores the setting. If "***" stands for values that the topic has, reads the topic, and stores the setting only if
  * the topic still has the version that was read; otherwise tries again. INVALID: `faults` or terms->refusal has the
  * reason. */
-static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
-                             struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
+static dt_status store_topic_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
+                                     struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
 {
     const struct dt_topic_setting *setting = req->state;
     struct dt_topic there;
@@ -420,7 +421,7 @@ static enum dt_next put_topic(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     dt_status status = dt_store_topic_counts(store, setting->topic.name, &counts, &err);
     if (status == DT_OK)
-        status = put_setting(req, store, &terms, &faults, &now, &err);
+        status = store_topic_setting(req, store, &terms, &faults, &now, &err);
     if (status == DT_INVALID && !faults.n) {
         bool too_many = terms.refusal == DT_TOPIC_LIMIT || terms.refusal == DT_TOPIC_PREFIX_LIMIT;
         dt_faults_add(&faults, setting->topic.kafka_topic.p && !too_many ? "/kafka_topic" : "/name",
