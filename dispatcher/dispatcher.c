@@ -83,27 +83,27 @@ struct dt_dispatcher {
 
 /* ---- orders, from any thread ---- */
 
-static void on_news(void *arg)
+static void signal_news(void *arg)
 {
     dt_mailbox_signal(((dt_dispatcher *)arg)->mailbox, NEWS);
 }
 
-static void on_gained(void *arg, unsigned shard)
+static void on_shard_gained(void *arg, unsigned shard)
 {
     dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_LEAD);
 }
 
-static void on_release(void *arg, unsigned shard)
+static void on_release_requested(void *arg, unsigned shard)
 {
     dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_RELEASE);
 }
 
-static void on_lost(void *arg, unsigned shard)
+static void on_shard_lost(void *arg, unsigned shard)
 {
     dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_NOTHING);
 }
 
-static void on_stopped(void *arg, unsigned shard)
+static void on_loop_stopped(void *arg, unsigned shard)
 {
     dt_loop_table_ended(((dt_dispatcher *)arg)->loops, shard);
 }
@@ -113,7 +113,7 @@ static dt_heartbeat *heartbeat_of(dt_dispatcher *d)
     return __atomic_load_n(&d->heartbeat, __ATOMIC_ACQUIRE);
 }
 
-static void on_released(void *arg, unsigned shard)
+static void on_shard_released(void *arg, unsigned shard)
 {
     dt_elector_released(((dt_dispatcher *)arg)->elector, shard);
     dt_heartbeat_news(heartbeat_of(arg));
@@ -128,7 +128,7 @@ static bool leads_shard(void *arg, unsigned shard)
 
 /* Returns this process's rank in the election. The thread of the results may call it before the election has
  * started. */
-static bool election_rank(void *arg, unsigned *rank, unsigned *members)
+static bool get_election_rank(void *arg, unsigned *rank, unsigned *members)
 {
     dt_dispatcher *d = arg;
     const dt_elector *elector = __atomic_load_n(&d->elector, __ATOMIC_ACQUIRE);
@@ -137,64 +137,64 @@ static bool election_rank(void *arg, unsigned *rank, unsigned *members)
 
 /* Returns how many shards the election gives to this process; at least 1. If the shards do not divide evenly, the
  * members that joined first have one shard more. */
-static unsigned share_of_shards(void *arg)
+static unsigned fair_number_of_shards(void *arg)
 {
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
     unsigned rank = 0;
     unsigned members = 1;
     dt_shard_map_source_get(d->watch, &map);
-    if (!election_rank(d, &rank, &members) || !members)
+    if (!get_election_rank(d, &rank, &members) || !members)
         members = 1;
     return map.shards > members ? (map.shards + members - 1) / members : 1;
 }
 
-static void get_map(void *arg, struct dt_shard_map *out)
+static void get_shard_map(void *arg, struct dt_shard_map *out)
 {
     dt_shard_map_source_get(((dt_dispatcher *)arg)->watch, out);
 }
 
-static void stale_map(void *arg)
+static void mark_shard_map_stale(void *arg)
 {
     dt_shard_map_source_stale(((dt_dispatcher *)arg)->watch);
 }
 
-static void on_map(void *arg)
+static void on_shard_map_changed(void *arg)
 {
     dt_loop_table_tell_all(((dt_dispatcher *)arg)->loops, dt_shard_loop_wake);
 }
 
-static void on_led(void *arg, unsigned shards)
+static void on_shard_count_changed(void *arg, unsigned shards)
 {
     dt_elector_set_shards(((dt_dispatcher *)arg)->elector, shards);
 }
 
-static unsigned shards_here(void *arg)
+static unsigned count_shard_rows(void *arg)
 {
     return dt_shard_map_source_rows(((dt_dispatcher *)arg)->watch);
 }
 
 /* Returns whether this process sends the notices of a shard. A process with an old map may write notices for a shard
  * that the map no longer names; the leader of another shard sends these. */
-static bool sends_notices(void *arg, int64_t shard)
+static bool sends_notices_of_shard(void *arg, int64_t shard)
 {
     dt_dispatcher *d = arg;
     return leads_shard(d, (unsigned)shard % dt_shard_map_source_named(d->watch));
 }
 
-static void index_lost(void *arg, unsigned shard)
+static void on_index_lost(void *arg, unsigned shard)
 {
     dt_housekeeper_rebuild(((dt_dispatcher *)arg)->housekeeper, shard);
 }
 
-static void index_doubted(void *arg)
+static void on_index_doubted(void *arg)
 {
     dt_housekeeper_doubt(((dt_dispatcher *)arg)->housekeeper);
 }
 
 /* Called when entries could not be written to the index. The heartbeat reports this to all processes, and leaders doubt
  * the sets at the endpoints that failed. */
-static void index_entries_lost(void *arg, const dt_index *index)
+static void on_index_entries_lost(void *arg, const dt_index *index)
 {
     char down[256];
     dt_index_failing(index, down, sizeof(down));
@@ -206,19 +206,19 @@ static bool index_is_written(void *arg, const char *endpoint)
     return !dt_heartbeat_owed(heartbeat_of(arg), endpoint);
 }
 
-static bool hears_wake_ups(void *arg)
+static bool receives_wake_ups(void *arg)
 {
     dt_dispatcher *d = arg;
     const dt_wake *wake = __atomic_load_n(&d->wake, __ATOMIC_ACQUIRE);
     return wake ? dt_wake_hears(wake) : dt_due_watch_hears(__atomic_load_n(&d->due_watch, __ATOMIC_ACQUIRE));
 }
 
-static bool none_due(void *arg)
+static bool is_no_job_due(void *arg)
 {
     return dt_due_watch_none_due(__atomic_load_n(&((dt_dispatcher *)arg)->due_watch, __ATOMIC_ACQUIRE));
 }
 
-static bool watched_row(void *arg, unsigned shard, struct dt_watched_row *out)
+static bool get_watched_row(void *arg, unsigned shard, struct dt_watched_row *out)
 {
     return dt_due_watch_row(__atomic_load_n(&((dt_dispatcher *)arg)->due_watch, __ATOMIC_ACQUIRE), shard, out);
 }
@@ -228,22 +228,22 @@ static void on_leads_changed(void *arg)
     dt_heartbeat_news(heartbeat_of(arg));
 }
 
-static void on_moved(void *arg)
+static void on_leadership_moved(void *arg)
 {
     dt_heartbeat_announce(heartbeat_of(arg));
 }
 
-static void outbox_here(void *arg, unsigned)
+static void wake_own_outbox(void *arg, unsigned)
 {
     dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts);
 }
 
 /* Called when messages were added to a shard's outbox. If another process leads the shard, announces this on the wake
  * channel. */
-static void outbox_anywhere(void *arg, unsigned shard)
+static void wake_outbox_of_shard(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
-    if (sends_notices(d, shard))
+    if (sends_notices_of_shard(d, shard))
         dt_kafka_parts_outbox(d->kafka_parts);
     else
         dt_announcer_outbox(d->announcer, shard);
@@ -269,12 +269,12 @@ static void request_read(void *arg, unsigned shard, int64_t deadline_ms)
     dt_kafka_parts_want_read(((dt_dispatcher *)arg)->kafka_parts, shard, deadline_ms);
 }
 
-static void held_shard(void *arg, unsigned shard)
+static void on_held_topics_changed(void *arg, unsigned shard)
 {
     dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_topics);
 }
 
-static void room_for(void *arg, unsigned shard)
+static void on_topic_room_granted(void *arg, unsigned shard)
 {
     dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_room);
 }
@@ -294,7 +294,7 @@ static void on_attempts_lost(void *arg, const int64_t *ids, size_t n)
     dt_loop_table_tell_lost(d->loops, &map, ids, n);
 }
 
-static void on_wake(void *arg, int shard, bool outbox)
+static void on_wake_message(void *arg, int shard, bool outbox)
 {
     dt_dispatcher *d = arg;
     if (shard >= DT_SHARDS_MAX)
@@ -307,17 +307,17 @@ static void on_wake(void *arg, int shard, bool outbox)
         dt_heartbeat_news(heartbeat_of(d));
         dt_elector_news(d->elector);
     }
-    if (shard >= 0 && outbox && sends_notices(d, shard))
+    if (shard >= 0 && outbox && sends_notices_of_shard(d, shard))
         dt_kafka_parts_outbox(d->kafka_parts);
 }
 
-static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
+static bool get_loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 {
     return dt_loop_table_state(((dt_dispatcher *)arg)->loops, shard, out);
 }
 
 /* Makes the leaders of this process doubt their sets, because entries of any shard may be missing. */
-static void doubt_all(void *arg)
+static void doubt_all_indexes(void *arg)
 {
     dt_dispatcher *d = arg;
     dt_loop_table_tell_all(d->loops, dt_shard_loop_index_doubted);
@@ -326,16 +326,16 @@ static void doubt_all(void *arg)
 
 /* Called when the installation's clock has changed: jobs that are due by the new time may be missing in the index, or
  * due earlier than sleeping threads expect. */
-static void clock_changed(void *arg)
+static void on_clock_changed(void *arg)
 {
     dt_dispatcher *d = arg;
     if (dt_index_configured(d->config))
-        doubt_all(d);
+        doubt_all_indexes(d);
     dt_loop_table_tell_all(d->loops, dt_shard_loop_wake);
     dt_intake_clock_changed(d->intake);
 }
 
-static void notify_all(void *arg)
+static void announce_all(void *arg)
 {
     dt_announcer_all(((dt_dispatcher *)arg)->announcer);
 }
@@ -373,8 +373,8 @@ static void carry_out_orders(dt_dispatcher *d)
 
 /* Tries to reach a server, with growing pauses, until it succeeds. Failures are reported as an outage of `what`.
  * SHUTDOWN: the process stops. */
-static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
-                             dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
+static dt_status retry_until_ready(dt_dispatcher *d, enum dt_outage_of what,
+                                   dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
 {
     struct dt_outage_part outage = {0};
     for (int64_t pause_us = PAUSE_FIRST_US; !d->stop; pause_us = dt_earlier(pause_us * 2, PAUSE_MAX_US)) {
@@ -428,16 +428,16 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
                                          .clock = d->clock,
                                          .owner = d->owner,
                                          .arg = d,
-                                         .map = get_map,
+                                         .map = get_shard_map,
                                          .wake = wake_shard,
-                                         .again = held_shard,
-                                         .stale_map = stale_map};
+                                         .again = on_held_topics_changed,
+                                         .stale_map = mark_shard_map_stale};
     dt_heartbeat *heartbeat = NULL;
     dt_due_watch *due_watch = NULL;
     dt_wake *wake = NULL;
     dt_status status = dt_heartbeat_start(env, &heartbeat);
     __atomic_store_n(&d->heartbeat, heartbeat, __ATOMIC_RELEASE);
-    START(dt_wake_start(d->config, d->inst.name, on_wake, d, &wake, err));
+    START(dt_wake_start(d->config, d->inst.name, on_wake_message, d, &wake, err));
     __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
     START(dt_due_watch_new(&due, d->watcher, &due_watch, err));
     __atomic_store_n(&d->due_watch, due_watch, __ATOMIC_RELEASE);
@@ -446,18 +446,41 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_housekeeper_env house = {d->chores, d->config, d->inst.name, d->clock, &d->ref,
-                                       d->loops,  d,         shards_here,  get_map,  none_due};
-    struct dt_heartbeat_env heartbeat = {
-        d->urgent,      d->chores, d->config,   d->clock,   d->owner,  d->process, dt_elector_name(d->config),
-        &d->kafka_away, d,         shards_here, loop_state, doubt_all, notify_all};
-    struct dt_shard_map_source_env watch = {d->urgent, d->config, d->clock, d, on_map, on_led};
+    struct dt_housekeeper_env house = {d->chores, d->config, d->inst.name,     d->clock,      &d->ref,
+                                       d->loops,  d,         count_shard_rows, get_shard_map, is_no_job_due};
+    struct dt_heartbeat_env heartbeat = {d->urgent,
+                                         d->chores,
+                                         d->config,
+                                         d->clock,
+                                         d->owner,
+                                         d->process,
+                                         dt_elector_name(d->config),
+                                         &d->kafka_away,
+                                         d,
+                                         count_shard_rows,
+                                         get_loop_state,
+                                         doubt_all_indexes,
+                                         announce_all};
+    struct dt_shard_map_source_env watch = {
+        d->urgent, d->config, d->clock, d, on_shard_map_changed, on_shard_count_changed};
     const struct dt_watcher_env watcher = {d->config, d->clock, &d->ref, d->process};
     const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
                                              d->kafka.admin, d->process, &d->kafka_away};
-    const struct dt_hands_env hands = {
-        d->chores,     d->urgent, &d->brief,       d->inst.name,       d->owner,         d->clock,          &d->ref, d,
-        random_number, get_map,   outbox_anywhere, index_entries_lost, on_attempts_lost, on_attempts_ended, room_for};
+    const struct dt_hands_env hands = {d->chores,
+                                       d->urgent,
+                                       &d->brief,
+                                       d->inst.name,
+                                       d->owner,
+                                       d->clock,
+                                       &d->ref,
+                                       d,
+                                       random_number,
+                                       get_shard_map,
+                                       wake_outbox_of_shard,
+                                       on_index_entries_lost,
+                                       on_attempts_lost,
+                                       on_attempts_ended,
+                                       on_topic_room_granted};
     const struct dt_features_env features = {.chores = d->chores,
                                              .config = d->config,
                                              .clock = d->clock,
@@ -472,9 +495,9 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     d->servers.hands = d->hands;
     START(dt_housekeeper_start(&house, &d->housekeeper, err));
     START(dt_watcher_new(&watcher, &d->watcher, err));
-    const struct dt_intake_env intake = {d->chores, d->config, d->inst.name,       d->clock,  &d->ref,
-                                         d,         get_map,   index_entries_lost, d->watcher};
-    const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, clock_changed};
+    const struct dt_intake_env intake = {d->chores, d->config,     d->inst.name,          d->clock,  &d->ref,
+                                         d,         get_shard_map, on_index_entries_lost, d->watcher};
+    const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, on_clock_changed};
     START(dt_intake_start(&intake, &d->intake, err));
     START(dt_features_start(&features, &d->features, err));
     START(dt_examiner_start(&examiner, &d->examiner));
@@ -486,13 +509,14 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 {
     d->servers = (struct dt_delivery_servers){.kafka = &d->kafka};
-    struct dt_elector_env elector = {.urgent = d->urgent,
-                                     .config = d->config,
-                                     .installation = d->inst.name,
-                                     .shards = d->range.led,
-                                     .owner = d->owner,
-                                     .clock = d->clock,
-                                     .events = {d, on_gained, on_release, on_lost, on_moved}};
+    struct dt_elector_env elector = {
+        .urgent = d->urgent,
+        .config = d->config,
+        .installation = d->inst.name,
+        .shards = d->range.led,
+        .owner = d->owner,
+        .clock = d->clock,
+        .events = {d, on_shard_gained, on_release_requested, on_shard_lost, on_leadership_moved}};
     const struct dt_room_env room = {.chores = d->chores, .clock = d->clock, .arg = d, .granted = wake_shard};
     dt_status status = dt_room_start(&room, &d->room);
     d->loop_env = (struct dt_loop_env){.config = &d->brief,
@@ -504,21 +528,21 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .election = dt_elector_server(&d->brief),
                                        .arg = d,
                                        .leads = leads_shard,
-                                       .share = share_of_shards,
-                                       .map = get_map,
-                                       .stale_map = stale_map,
-                                       .index_lost = index_lost,
-                                       .index_doubted = index_doubted,
-                                       .index_entries_lost = index_entries_lost,
+                                       .share = fair_number_of_shards,
+                                       .map = get_shard_map,
+                                       .stale_map = mark_shard_map_stale,
+                                       .index_lost = on_index_lost,
+                                       .index_doubted = on_index_doubted,
+                                       .index_entries_lost = on_index_entries_lost,
                                        .index_told = index_is_written,
-                                       .hears = hears_wake_ups,
-                                       .watched_row = watched_row,
+                                       .hears = receives_wake_ups,
+                                       .watched_row = get_watched_row,
                                        .led = on_leads_changed,
                                        .read_up_to = read_up_to,
                                        .want_read = request_read,
                                        .room = d->room,
-                                       .outbox = outbox_here,
-                                       .stopped = on_stopped,
+                                       .outbox = wake_own_outbox,
+                                       .stopped = on_loop_stopped,
                                        .random = random_number};
     return START(dt_elector_start(&elector, &d->elector, err));
 }
@@ -526,7 +550,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 /* Ends the parts. A part that calls other parts ends before them. Three parts call each other in a ring: the source of
  * the shard map calls the elector, the elector calls the heartbeat, and the heartbeat calls the source. So the source
  * is stopped before the elector, and freed last. */
-static void end_parts(dt_dispatcher *d)
+static void end_dispatcher_parts(dt_dispatcher *d)
 {
     dt_watcher_stop(d->watcher);
     dt_clock_follower_free(d->follower);
@@ -560,7 +584,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
                                            .id = d->process,
                                            .kafka_away = &d->kafka_away};
     dt_heartbeat *heartbeat = NULL;
-    dt_status status = until_ready(d, DT_OUTAGE_MYSQL, reach_mysql);
+    dt_status status = retry_until_ready(d, DT_OUTAGE_MYSQL, reach_mysql);
     if (status == DT_OK && d->wrong_clock.status == DT_INVALID) {
         *err = d->wrong_clock;
         status = DT_INVALID;
@@ -572,7 +596,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
         status = dt_heartbeat_start(&beats, &heartbeat);
-    START(until_ready(d, DT_OUTAGE_KAFKA, reach_kafka));
+    START(retry_until_ready(d, DT_OUTAGE_KAFKA, reach_kafka));
     d->kafka_away = false;
     dt_heartbeat_stop(heartbeat);
     START(start_electing(d, err));
@@ -584,7 +608,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         carry_out_orders(d);
     }
     dt_loop_table_end(d->loops);
-    end_parts(d);
+    end_dispatcher_parts(d);
     return status == DT_SHUTDOWN ? DT_OK : status;
 }
 
@@ -610,19 +634,19 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     gethostname(host, sizeof(host) - 1);
     d->process = (int64_t)(d->random() >> 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
-    const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
+    const struct dt_loop_table_env loops = {&d->loop_env, d, signal_news, on_shard_released};
     dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
     START(dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err));
     /* Some members that the parts borrow are set later, but before the parts start. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
         .outbox = {&dt_outbox_letters, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,
-                   sends_notices},
-        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, election_rank, outbox_anywhere,
-                    index_entries_lost, &d->room},
+                   sends_notices_of_shard},
+        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_shard_map, get_election_rank,
+                    wake_outbox_of_shard, on_index_entries_lost, &d->room},
         .reads =
             {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
-        .topics_changed = notify_all};
+        .topics_changed = announce_all};
     d->kafka.config = config;
     START(dt_mailbox_new(&d->mailbox));
     START(dt_loop_table_new(&loops, &d->loops));

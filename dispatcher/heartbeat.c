@@ -63,7 +63,7 @@ static bool names_endpoint(const char *list, const char *endpoint)
 
 /* Returns this process's losses, and its endpoints that are down, for the row. If there was no loss for DOWN_US, no
  * endpoint counts as down. */
-static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
+static int64_t copy_own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
     pthread_mutex_lock(&h->lock);
     if (dt_clock_mono_us(h->env.clock) - h->lost_us >= DOWN_US)
@@ -74,10 +74,10 @@ static int64_t own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
     return losses;
 }
 
-static dt_status write_row(dt_heartbeat *h, dt_store *store, struct dt_error *err)
+static dt_status write_process_row(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     char down[sizeof(h->down)];
-    int64_t losses = own_losses(h, down);
+    int64_t losses = copy_own_losses(h, down);
     struct dt_loop_state state;
     dt_strbuf_reset(&h->leads);
     h->elected = h->waits_redis = false;
@@ -116,13 +116,13 @@ static dt_status read_processes(dt_heartbeat *h, dt_store *store, bool beats, st
 {
     struct dt_index_debts debts;
     char down[sizeof(h->down)];
-    int64_t losses = own_losses(h, down);
+    int64_t losses = copy_own_losses(h, down);
     bool lost = losses != h->told;
     dt_assert_cmp(losses, >=, h->told);
     h->told = losses;
     if (lost) /* the process knows its own losses without reading them */
         h->env.doubt(h->env.arg);
-    dt_status status = beats || lost ? write_row(h, store, err) : DT_OK;
+    dt_status status = beats || lost ? write_process_row(h, store, err) : DT_OK;
     if (status == DT_OK && h->has_index)
         status = dt_store_index_debts(store, &debts, err);
     if (status == DT_OK && h->has_index && h->env.doubt) {
@@ -173,7 +173,7 @@ static int64_t tick_heartbeat(void *arg, void *store)
     if (dt_chore_stopping(&h->chore)) {
         if (h->said_elected && !h->failed)
             /* If the write fails, other processes wait until the row expires (DT_PROCESS_FRESH_MS). */
-            (void)write_row(h, store, &err);
+            (void)write_process_row(h, store, &err);
         return INT64_MAX;
     }
     const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;

@@ -90,7 +90,7 @@ static bool runs_archive(const dt_housekeeper *h)
 }
 
 /* Logs a failure. The archive's next tick runs when it would have run without the failure. */
-static void log_wait(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
+static void log_archive_failure(dt_housekeeper *h, const char *what, dt_status status, const struct dt_error *err)
 {
     if (status == DT_OK)
         return;
@@ -103,7 +103,7 @@ static void maintain_partitions(dt_housekeeper *h, dt_store *store, int64_t now_
     struct dt_error err = {0};
     struct dt_tended done;
     dt_status status = dt_store_partitions_tend(store, now_ms, wanted, &h->archiver.partitions, &done, &err);
-    log_wait(h, "partitions of history are not added or dropped", status, &err);
+    log_archive_failure(h, "partitions of history are not added or dropped", status, &err);
     h->archiver.make_do = status != DT_OK;
     h->parts_us = dt_clock_mono_us(h->env.clock) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
     dt_metric_add(h->dropped, done.dropped);
@@ -111,14 +111,14 @@ static void maintain_partitions(dt_housekeeper *h, dt_store *store, int64_t now_
 
 /* Archives some jobs, frees some keys, and empties some of the default partition (`rest` in SQL). Returns whether there
  * is more to do. */
-static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
+static bool archive_some_jobs(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
     struct dt_archived archived;
     size_t freed = 0;
     size_t sorted = 0;
     dt_status status = dt_store_archive(store, &h->archiver, now_ms, STEP_ROWS, &archived, &err);
-    log_wait(h, "finished jobs are not moved to history or removed", status, &err);
+    log_archive_failure(h, "finished jobs are not moved to history or removed", status, &err);
     bool misses = status == DT_OK && archived.wanted.n;
     if (misses)
         maintain_partitions(h, store, now_ms, &archived.wanted);
@@ -127,7 +127,8 @@ static bool archive_step(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     status = dt_store_free_keys(store, now_ms, KEY_ROWS, &freed, &err);
     if (status == DT_OK && h->archiver.partitions.read)
         status = dt_store_sort_default(store, &h->archiver, now_ms, DEFAULT_ROWS, &sorted, &err);
-    log_wait(h, "keys of finished jobs are not freed, or history is not sorted into its partitions", status, &err);
+    log_archive_failure(h, "keys of finished jobs are not freed, or history is not sorted into its partitions", status,
+                        &err);
     dt_metric_add(h->freed, (int64_t)freed);
     return archived.more || misses || (status == DT_OK && (freed == KEY_ROWS || sorted > 0));
 }
@@ -141,7 +142,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
     if (dt_config_has_kafka(h->env.config) || dt_clock_mono_us(h->env.clock) < h->notices_us)
         return false;
     dt_status status = dt_store_give_up_notices(store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
-    log_wait(h, "dead letters for a Kafka that is no longer configured are not removed", status, &err);
+    log_archive_failure(h, "dead letters for a Kafka that is no longer configured are not removed", status, &err);
     if (done)
         DT_LOG(WARN, "housekeeper", "dead letters were given up: this installation no longer has a Kafka",
                DT_I("notices", done));
@@ -151,7 +152,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 }
 
 /* Does one step of each part of the archive. Returns whether there is more to do. */
-static bool archive_steps(dt_housekeeper *h, dt_store *store)
+static bool run_archive_steps(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
     struct dt_wanted wanted;
@@ -159,7 +160,7 @@ static bool archive_steps(dt_housekeeper *h, dt_store *store)
     int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
     h->failed = false;
     dt_status status = dt_store_promote(store, now_ms, STEP_ROWS, &promoted, &err);
-    log_wait(h, "jobs that fall due soon are not marked as near in MySQL", status, &err);
+    log_archive_failure(h, "jobs that fall due soon are not marked as near in MySQL", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
     if (status != DT_OK)
         return promoted == STEP_ROWS;
@@ -169,27 +170,27 @@ static bool archive_steps(dt_housekeeper *h, dt_store *store)
     if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
         h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
         status = dt_store_events_tend(store, now_ms, h->env.config->events_keep, &err);
-        log_wait(h, "partitions of events are not added or dropped", status, &err);
+        log_archive_failure(h, "partitions of events are not added or dropped", status, &err);
         status = dt_store_partitions_ahead(store, now_ms, DAYS_AHEAD, &wanted, &err);
-        log_wait(h, "partitions of history are not added or dropped", status, &err);
+        log_archive_failure(h, "partitions of history are not added or dropped", status, &err);
         if (status == DT_OK)
             maintain_partitions(h, store, now_ms, &wanted);
     }
-    bool gives_up = drop_old_notices(h, store, now_ms), archives = archive_step(h, store, now_ms);
+    bool gives_up = drop_old_notices(h, store, now_ms), archives = archive_some_jobs(h, store, now_ms);
     h->idle = !h->failed && !archives && !gives_up;
     return promoted == STEP_ROWS || archives || gives_up;
 }
 
-static int64_t archive_tick(void *arg, void *store)
+static int64_t tick_archive(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
-    const bool more = runs_archive(h) && archive_steps(h, store);
+    const bool more = runs_archive(h) && run_archive_steps(h, store);
     const int64_t idle_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
     return dt_clock_mono_us(h->env.clock) + (more ? STEP_PAUSE_US : idle_us);
 }
 
 /* Does one step of the walk over all offers. */
-static int64_t tidy_tick(void *arg, void *store)
+static int64_t tick_cleanup(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
     struct dt_error err = {0};
@@ -207,7 +208,7 @@ static int64_t tidy_tick(void *arg, void *store)
 }
 
 /* Audits one piece of the counters, in one snapshot. */
-static int64_t audit_tick(void *arg, void *store)
+static int64_t tick_audit(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
     struct dt_error err = {0};
@@ -235,7 +236,7 @@ static bool is_worth_reporting(const struct dt_loop_state *state)
     return state->leading || state->halted || state->waiting;
 }
 
-static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const struct dt_loop_state *state)
+static struct dt_shard_stats shard_stats_of(dt_housekeeper *h, unsigned shard, const struct dt_loop_state *state)
 {
     struct dt_reconcile_stats seen;
     dt_reconciler_stats(h->reconciler, shard, &seen);
@@ -264,7 +265,7 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
     for (unsigned shard = 0, all = number_of_shards(h); shard < all && status == DT_OK; shard++) {
         if (!dt_loop_table_state(h->env.loops, shard, &states[n]) || !is_worth_reporting(&states[n]))
             continue;
-        stats[n] = stats_of(h, shard, &states[n]);
+        stats[n] = shard_stats_of(h, shard, &states[n]);
         if (++n == STATS_AT_ONCE) {
             status = dt_store_put_stats(store, stats, n, err);
             n = 0;
@@ -274,7 +275,7 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
 }
 
 /* Returns a hash of what the rows of shards should say. *live: some shard waits for something, or has due jobs. */
-static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
+static uint64_t hash_shard_reports(dt_housekeeper *h, bool *live)
 {
     struct dt_loop_state state;
     uint64_t number = 1;
@@ -282,7 +283,7 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++) {
         if (!dt_loop_table_state(h->env.loops, shard, &state) || !is_worth_reporting(&state))
             continue;
-        struct dt_shard_stats stats = stats_of(h, shard, &state);
+        struct dt_shard_stats stats = shard_stats_of(h, shard, &state);
         const char *const words[] = {stats.waiting, stats.callbacks, stats.detail};
         *live |= stats.waiting || stats.callbacks || stats.detail || stats.overdue || stats.held;
         number = number * 31 + shard * 7 + (uint64_t)stats.epoch * 5 + (uint64_t)stats.generation * 3 +
@@ -315,7 +316,7 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     const int64_t period_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
     h->stats_us = dt_clock_mono_us(h->env.clock) + dt_earlier(NEWS_US, period_us);
     bool live = false;
-    uint64_t news = news_of_shards(h, &live);
+    uint64_t news = hash_shard_reports(h, &live);
     if (news == h->told && dt_clock_mono_us(h->env.clock) - h->told_us < (live ? period_us : 2 * period_us))
         return;
     h->told = news;
@@ -363,7 +364,7 @@ static void reconcile_shards(dt_housekeeper *h, dt_store *store)
     }
 }
 
-static int64_t reconcile_tick(void *arg, void *store)
+static int64_t tick_reconcile(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
     reconcile_shards(h, store);
@@ -396,10 +397,10 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     h->offers_repaired =
         dt_counter("duetime_offers_repaired_total",
                    "Repaired offers: offers that no pop could take, and jobs whose offer was missing.", "");
-    h->reconciles = (struct dt_chore){.name = "reconciler", .tick = reconcile_tick, .arg = h};
-    h->archives = (struct dt_chore){.name = "housekeeper", .tick = archive_tick, .arg = h};
-    h->tidies = (struct dt_chore){.name = "offers", .tick = tidy_tick, .arg = h};
-    h->audits = (struct dt_chore){.name = "audit", .tick = audit_tick, .arg = h};
+    h->reconciles = (struct dt_chore){.name = "reconciler", .tick = tick_reconcile, .arg = h};
+    h->archives = (struct dt_chore){.name = "housekeeper", .tick = tick_archive, .arg = h};
+    h->tidies = (struct dt_chore){.name = "offers", .tick = tick_cleanup, .arg = h};
+    h->audits = (struct dt_chore){.name = "audit", .tick = tick_audit, .arg = h};
     dt_status status = dt_audit_new(&h->audit);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &h->index, err);
@@ -417,7 +418,7 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     return DT_OK;
 }
 
-static void reconcile_soon(dt_housekeeper *h)
+static void request_reconcile(dt_housekeeper *h)
 {
     h->hurry = true;
     dt_chore_wake(&h->reconciles);
@@ -428,7 +429,7 @@ void dt_housekeeper_rebuild(dt_housekeeper *h, unsigned shard)
     if (!h)
         return;
     dt_reconciler_lost(h->reconciler, shard);
-    reconcile_soon(h);
+    request_reconcile(h);
 }
 
 void dt_housekeeper_doubt(dt_housekeeper *h)
@@ -436,7 +437,7 @@ void dt_housekeeper_doubt(dt_housekeeper *h)
     if (!h)
         return;
     dt_reconciler_doubt(h->reconciler);
-    reconcile_soon(h);
+    request_reconcile(h);
 }
 
 void dt_housekeeper_stop(dt_housekeeper *h)

@@ -68,7 +68,7 @@ static dt_status maintain_errors(dt_inbox_chore *c, struct dt_error *err)
 
 /* ---- the watcher's thread ---- */
 
-static void ask_watcher(void *arg, struct dt_watch *watch)
+static void fill_watch_request(void *arg, struct dt_watch *watch)
 {
     dt_inbox_chore *c = arg;
     watch->intake = (atomic_load(&c->rests) ? DT_WATCH_INBOX : 0U) | (c->operations->rests ? DT_WATCH_OPERATIONS : 0U) |
@@ -77,7 +77,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
         watch->wait_ms = dt_earlier(watch->wait_ms, DT_WATCH_BUSY_MS);
 }
 
-static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
+static void on_watch_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
 {
     dt_inbox_chore *c = arg;
     const unsigned found = status == DT_OK ? seen->intake : 0;
@@ -173,7 +173,7 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_restin
         dt_inbox_chore_stop(c);
         return status;
     }
-    c->listener = (struct dt_watch_listener){.ask = ask_watcher, .told = watcher_answered, .arg = c};
+    c->listener = (struct dt_watch_listener){.ask = fill_watch_request, .told = on_watch_answered, .arg = c};
     dt_watcher_add(env->watcher, &c->listener);
     *out = c;
     return DT_OK;

@@ -32,7 +32,7 @@ struct asked {
     enum { NOT_GET, METRICS, HEALTH, NOTHING_HERE } what;
 };
 
-static void answer(dt_conn *conn, int status, struct dt_strbuf *text, bool close)
+static void send_answer(dt_conn *conn, int status, struct dt_strbuf *text, bool close)
 {
     if (text->failed) {
         status = 500;
@@ -44,7 +44,7 @@ static void answer(dt_conn *conn, int status, struct dt_strbuf *text, bool close
     dt_strbuf_clear(text);
 }
 
-static void on_begun(dt_conn *conn, const struct dt_head *head)
+static void on_head(dt_conn *conn, const struct dt_head *head)
 {
     struct asked *asked = dt_conn_own(conn);
     struct dt_str path = dt_target_path(head->target);
@@ -56,7 +56,7 @@ static void on_begun(dt_conn *conn, const struct dt_head *head)
                                                   : NOTHING_HERE;
 }
 
-static void on_whole(dt_conn *conn)
+static void on_request_complete(dt_conn *conn)
 {
     const struct asked *asked = dt_conn_own(conn);
     struct dt_strbuf text = {0};
@@ -77,7 +77,7 @@ static void on_whole(dt_conn *conn)
         dt_strbuf_adds(&text, "not found\n");
         break;
     }
-    answer(conn, status, &text, false);
+    send_answer(conn, status, &text, false);
 }
 
 static void on_refused(dt_conn *conn, int status, const char *detail)
@@ -85,10 +85,10 @@ static void on_refused(dt_conn *conn, int status, const char *detail)
     struct dt_strbuf text = {0};
     dt_strbuf_adds(&text, detail);
     dt_strbuf_addc(&text, '\n');
-    answer(conn, status, &text, true);
+    send_answer(conn, status, &text, true);
 }
 
-static void serve(void *arg)
+static void serve_metrics(void *arg)
 {
     const dt_metrics_server *server = arg;
     dt_conns_run(server->conns);
@@ -137,7 +137,7 @@ dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *b
                                                .body_us = PATIENCE_US,
                                                .send_us = PATIENCE_US};
     static const struct dt_conn_events events = {
-        .own = sizeof(struct asked), .begun = on_begun, .whole = on_whole, .refused = on_refused};
+        .own = sizeof(struct asked), .begun = on_head, .whole = on_request_complete, .refused = on_refused};
     struct sockaddr_storage address;
     socklen_t n = sizeof(address);
     *out = NULL;
@@ -156,7 +156,7 @@ dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *b
     if (status == DT_OK)
         status = dt_conns_listen(server->conns, server->listener, NULL, err);
     if (status == DT_OK)
-        status = dt_thread_start(&server->thread, "metrics", serve, server, err);
+        status = dt_thread_start(&server->thread, "metrics", serve_metrics, server, err);
     if (status != DT_OK) {
         dt_metrics_server_stop(server);
         return status;

@@ -44,8 +44,8 @@ struct dt_operation_runner {
 
 /* Handles a failed piece. Returns when the runner may try again (monotonic). 0: now, because the operation was ended as
  * failed, and the next operation need not wait. */
-static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
-                            const struct dt_error *err)
+static int64_t handle_failed_piece(struct dt_operation_runner *r, const struct dt_operation_piece *piece,
+                                   dt_status status, const struct dt_error *err)
 {
     enum dt_class class = dt_status_class(status);
     if (status == DT_UNKNOWN && r->index) /* MySQL may have moved jobs whose index entries were not updated */
@@ -63,7 +63,7 @@ static int64_t piece_failed(struct dt_operation_runner *r, const struct dt_opera
 
 /* Finds owners with a due operation. *due: these owners, in the order of their turns. *rests: no operation is due.
  * Returns when to poll next (monotonic); 0: an operation is due. */
-static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
+static int64_t find_due_owners(struct dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
 {
     struct dt_operation_piece none = {0};
     struct dt_error err = {0};
@@ -76,7 +76,7 @@ static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, siz
     if (status == DT_OK && !(*due = dt_arena_alloc(&r->turns, (owners + 1) * sizeof(**due))))
         status = DT_NOMEM;
     if (status != DT_OK)
-        return piece_failed(r, &none, status, &err);
+        return handle_failed_piece(r, &none, status, &err);
     for (size_t i = 0; i < owners; i++) {
         int64_t at_us =
             all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, all[i].look_ms) + 1000;
@@ -96,7 +96,7 @@ static int64_t find_due(struct dt_operation_runner *r, struct dt_turn **due, siz
 }
 
 /* Does one piece for each owner in `due`. Returns when the next round is due (monotonic). */
-static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due, size_t n)
+static int64_t run_due_pieces(struct dt_operation_runner *r, const struct dt_turn *due, size_t n)
 {
     int64_t next_us = INT64_MAX;
     for (size_t i = 0; i < n && !dt_chore_stopping(&r->resting.chore); i++) {
@@ -107,7 +107,7 @@ static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due
         dt_arena_reset(&r->arena);
         dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
         if (status != DT_OK) {
-            at_us = piece_failed(r, &piece, status, &err);
+            at_us = handle_failed_piece(r, &piece, status, &err);
             if (at_us && status != DT_BUSY) /* if BUSY, only this owner must wait */
                 return at_us;
         } else if (!piece.id) { /* another dispatcher has locked the operation */
@@ -124,7 +124,7 @@ static int64_t do_round(struct dt_operation_runner *r, const struct dt_turn *due
     return next_us;
 }
 
-static void revive_topics(struct dt_operation_runner *r)
+static void recreate_wanted_topics(struct dt_operation_runner *r)
 {
     struct dt_error err = {0};
     size_t n = 0;
@@ -163,11 +163,11 @@ static int64_t tick_operations(void *arg, void *store)
     size_t n;
     atomic_store(&r->resting.rests, false);
     r->store = store;
-    revive_topics(r);
+    recreate_wanted_topics(r);
     update_owners(r);
-    int64_t next_us = find_due(r, &due, &n, &rests);
+    int64_t next_us = find_due_owners(r, &due, &n, &rests);
     if (n)
-        next_us = do_round(r, due, n);
+        next_us = run_due_pieces(r, due, n);
     atomic_store(&r->resting.rests, rests);
     return next_us;
 }

@@ -45,7 +45,7 @@ struct dt_schedule_maker {
 
 /* If the file of a time zone has changed, or if this process sees the zone for the first time, makes all schedules of
  * the zone due. If two hosts have different versions of tzdata, each does this once. */
-static void follow_zones(struct dt_schedule_maker *m)
+static void replan_changed_zones(struct dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;
     struct dt_error err = {0};
@@ -94,7 +94,7 @@ static int64_t tick_schedules(void *arg, void *store)
     struct dt_error err = {0};
     atomic_store(&m->resting.rests, false);
     m->fires.store = store;
-    follow_zones(m);
+    replan_changed_zones(m);
     dt_arena_reset(&m->arena);
     dt_status status = dt_store_make_fires(&m->fires, &made, &err);
     int64_t now_us = dt_clock_mono_us(m->env.clock);

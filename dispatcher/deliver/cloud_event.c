@@ -31,8 +31,8 @@ static void add_attribute(struct list *list, const char *name, struct dt_str val
 
 /* Returns the event's id, "<job>/<attempt>" and its suffix. *job and *attempt are parts of the id. Other attributes use
  * these, because formatting each number with printf took half of the time of a message. */
-static struct dt_str id_text(struct dt_arena *arena, const struct dt_cloud_event *event, struct dt_str *job,
-                             struct dt_str *attempt)
+static struct dt_str format_event_id(struct dt_arena *arena, const struct dt_cloud_event *event, struct dt_str *job,
+                                     struct dt_str *attempt)
 {
     struct dt_strbuf text = {0};
     dt_strbuf_add_i64(&text, event->job);
@@ -51,7 +51,7 @@ static struct dt_str id_text(struct dt_arena *arena, const struct dt_cloud_event
     return id;
 }
 
-static struct dt_str time_text(struct dt_arena *arena, int64_t ms)
+static struct dt_str format_event_time(struct dt_arena *arena, int64_t ms)
 {
     char text[25];
     dt_time_format(ms, text);
@@ -65,17 +65,17 @@ dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct d
     struct dt_str job;
     struct dt_str attempt;
     add_attribute(&list, "ce_specversion", DT_STR_LIT("1.0"));
-    add_attribute(&list, "ce_id", id_text(arena, event, &job, &attempt));
+    add_attribute(&list, "ce_id", format_event_id(arena, event, &job, &attempt));
     add_attribute(&list, "ce_source", dt_arena_join(arena, DT_STR_LIT("/duetime/"), dt_str(event->installation)));
     add_attribute(&list, "ce_type", event->type);
     add_attribute(&list, "ce_subject", event->key.p ? event->key : job);
-    add_attribute(&list, "ce_time", time_text(arena, event->time_ms));
+    add_attribute(&list, "ce_time", format_event_time(arena, event->time_ms));
     add_attribute(&list, "ce_jobid", job);
     if (event->key.p)
         add_attribute(&list, "ce_jobkey", event->key);
     add_attribute(&list, "ce_attempt", attempt);
     if (event->scheduled_ms)
-        add_attribute(&list, "ce_scheduledtime", time_text(arena, event->scheduled_ms));
+        add_attribute(&list, "ce_scheduledtime", format_event_time(arena, event->scheduled_ms));
     *n = list.n;
     return list.failed ? DT_NOMEM : DT_OK;
 }

@@ -84,14 +84,14 @@ bool dt_elector_rank(const dt_elector *e, unsigned *rank, unsigned *members)
     return place != 0;
 }
 
-static unsigned sane_shards(unsigned shards)
+static unsigned clamp_shards(unsigned shards)
 {
     return shards < DT_SHARDS_MAX ? shards : (unsigned)DT_SHARDS_MAX;
 }
 
 void dt_elector_set_shards(dt_elector *e, unsigned shards)
 {
-    atomic_store(&e->shards, sane_shards(shards));
+    atomic_store(&e->shards, clamp_shards(shards));
     dt_mailbox_signal(e->box, DT_ELECTOR_CALLER);
 }
 
@@ -112,7 +112,7 @@ bool dt_elector_idle(const dt_elector *e)
     return atomic_load(&e->n_leads) == 0;
 }
 
-static void elector_free(dt_elector *e)
+static void free_elector(dt_elector *e)
 {
     dt_mailbox *box = e->box;
     e->kind->free(e);
@@ -124,7 +124,7 @@ void dt_elector_stop(dt_elector *e)
     if (!e)
         return;
     dt_thread_stop(&e->thread, e->box);
-    elector_free(e);
+    free_elector(e);
 }
 
 dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
@@ -145,7 +145,7 @@ dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, str
     e->clock = env->clock;
     e->events = env->events;
     e->box = box;
-    atomic_store(&e->shards, sane_shards(env->shards));
+    atomic_store(&e->shards, clamp_shards(env->shards));
     *out = e;
     return DT_OK;
 }
@@ -168,7 +168,7 @@ dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, s
         DT_LOG(INFO, "elector", "leaders are elected", DT_S("by", by));
     }
     if (status != DT_OK && *out) {
-        elector_free(*out);
+        free_elector(*out);
         *out = NULL;
     }
     return status;

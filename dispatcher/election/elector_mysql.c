@@ -123,7 +123,7 @@ static void update_watches(struct mysql_elector *e, int64_t read_us)
 }
 
 /* Returns when the member may be ended (monotonic), if it does not renew its leases before. */
-static int64_t may_end_at_us(const struct lease_watch *w)
+static int64_t lease_may_end_at_us(const struct lease_watch *w)
 {
     return dt_later(w->seen_us + w->member.timeout_ms * 2000 / 3, w->over_us);
 }
@@ -136,7 +136,7 @@ static bool is_leading(enum hold hold)
 }
 
 /* Only this function changes the state of a shard. */
-static void hold_to(struct mysql_elector *e, unsigned shard, enum hold hold)
+static void set_hold(struct mysql_elector *e, unsigned shard, enum hold hold)
 {
     dt_assert(hold != HOLD_LED || e->holds[shard] == HOLD_NONE);
     dt_assert(hold != HOLD_RELEASING || e->holds[shard] == HOLD_LED);
@@ -146,9 +146,9 @@ static void hold_to(struct mysql_elector *e, unsigned shard, enum hold hold)
     dt_elector_set_leads(&e->base, shard, is_leading(hold));
 }
 
-static void lose_hold(struct mysql_elector *e, unsigned shard, enum hold hold)
+static void lose_shard_hold(struct mysql_elector *e, unsigned shard, enum hold hold)
 {
-    hold_to(e, shard, hold);
+    set_hold(e, shard, hold);
     e->base.events.lost(e->base.events.arg, shard);
 }
 
@@ -159,14 +159,14 @@ static void update_holds(struct mysql_elector *e)
         const bool ours = e->view.holder[s] == e->member;
         const enum hold hold = e->holds[s];
         if (!ours && is_leading(hold)) {
-            lose_hold(e, s, HOLD_NONE);
+            lose_shard_hold(e, s, HOLD_NONE);
         } else if (!ours && hold == HOLD_DROPPING) {
-            hold_to(e, s, HOLD_NONE);
+            set_hold(e, s, HOLD_NONE);
         } else if (ours && hold == HOLD_NONE) {
             if (is_leaving(e) || e->view.elsewhere) { /* given back at once: another member must lead it */
-                hold_to(e, s, HOLD_DROPPING);
+                set_hold(e, s, HOLD_DROPPING);
             } else if (dt_lease_runs(&e->base.lease, now_us)) {
-                hold_to(e, s, HOLD_LED);
+                set_hold(e, s, HOLD_LED);
                 e->base.events.gained(e->base.events.arg, s);
             }
         }
@@ -182,7 +182,7 @@ static void lose_all_holds(struct mysql_elector *e, const char *why)
     DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
         if (is_leading(e->holds[s]))
-            lose_hold(e, s, e->holds[s] == HOLD_RELEASING ? HOLD_DROPPING : HOLD_NONE);
+            lose_shard_hold(e, s, e->holds[s] == HOLD_RELEASING ? HOLD_DROPPING : HOLD_NONE);
 }
 
 /* ---- answers ---- */
@@ -192,7 +192,7 @@ static void end_membership(struct mysql_elector *e, const char *why)
 {
     lose_all_holds(e, why);
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
-        hold_to(e, s, HOLD_NONE);
+        set_hold(e, s, HOLD_NONE);
     dt_lease_end(&e->base.lease);
     e->member = 0;
     e->joined = e->known = e->told_leaving = false;
@@ -279,7 +279,7 @@ static void serve_plan(struct mysql_elector *e)
         for (size_t i = 0; i < plan->n_release; i++) {
             if (e->holds[plan->release[i]] != HOLD_LED)
                 continue;
-            hold_to(e, plan->release[i], HOLD_RELEASING);
+            set_hold(e, plan->release[i], HOLD_RELEASING);
             e->base.events.release(e->base.events.arg, plan->release[i]);
         }
     }
@@ -296,7 +296,7 @@ static void serve_plan(struct mysql_elector *e)
 
 /* ---- orders ---- */
 
-static int by_number(const void *a, const void *b)
+static int compare_i64(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a;
     const int64_t y = *(const int64_t *)b;
@@ -318,7 +318,7 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
         e->renewed_us = now_us;
     order->n_over = order->n_drop = 0;
     for (size_t i = 0; i < e->n_watches; i++)
-        if (now_us >= may_end_at_us(&e->watches[i]))
+        if (now_us >= lease_may_end_at_us(&e->watches[i]))
             order->over[order->n_over++] = e->watches[i].member;
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
         if (e->holds[s] == HOLD_DROPPING)
@@ -326,7 +326,7 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
     order->n_take = e->base.plan.n_take;
     for (size_t i = 0; i < order->n_take; i++)
         order->take[i] = e->base.plan.take[i];
-    qsort(order->take, order->n_take, sizeof(*order->take), by_number);
+    qsort(order->take, order->n_take, sizeof(*order->take), compare_i64);
     /* If the last order did not get a shard, its holder may have ended: frees the leases of ended members. */
     order->free = order->n_take && e->took;
     e->tells = order->n_drop > 0 || (order->renew && leaving && !e->told_leaving);
@@ -339,7 +339,7 @@ static void submit_order(struct mysql_elector *e, int64_t now_us)
 }
 
 /* Returns when the next order to MySQL is due (monotonic); 0: now. */
-static int64_t order_due_us(const struct mysql_elector *e)
+static int64_t next_order_at_us(const struct mysql_elector *e)
 {
     if (!e->joined)
         return is_leaving(e) ? INT64_MAX : 0;
@@ -347,7 +347,7 @@ static int64_t order_due_us(const struct mysql_elector *e)
         return 0;
     int64_t at_us = e->renewed_us + period_us(e);
     for (size_t i = 0; i < e->n_watches; i++)
-        at_us = dt_earlier(at_us, may_end_at_us(&e->watches[i]));
+        at_us = dt_earlier(at_us, lease_may_end_at_us(&e->watches[i]));
     if (atomic_load(&e->base.news))
         at_us = dt_earlier(at_us, e->asked_us + NEWS_APART_US);
     return e->pause_us > 0 ? dt_earlier(at_us, e->asked_us + e->pause_us) : at_us;
@@ -364,20 +364,20 @@ static void step_elector(dt_elector *base, uint32_t)
     e->drops = false;
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) { /* a shard is given back when its loop has ended */
         if (e->holds[s] == HOLD_RELEASING && atomic_load(&base->released[s]))
-            hold_to(e, s, HOLD_DROPPING);
+            set_hold(e, s, HOLD_DROPPING);
         e->drops = e->drops || e->holds[s] == HOLD_DROPPING;
     }
-    if (!dt_lease_link_busy(e->link) && now_us >= e->not_before_us && now_us >= order_due_us(e))
+    if (!dt_lease_link_busy(e->link) && now_us >= e->not_before_us && now_us >= next_order_at_us(e))
         submit_order(e, now_us);
 }
 
-static int64_t next_us(const dt_elector *base)
+static int64_t next_step_at_us(const dt_elector *base)
 {
     const struct mysql_elector *e = (const struct mysql_elector *)base;
     const int64_t lease_us = atomic_load(&base->n_leads) ? atomic_load(&base->lease.until_us) : INT64_MAX;
     if (dt_lease_link_busy(e->link))
         return lease_us;
-    return dt_earlier(lease_us, dt_later(order_due_us(e), e->not_before_us));
+    return dt_earlier(lease_us, dt_later(next_order_at_us(e), e->not_before_us));
 }
 
 /* Waits for the answer to the running order. Returns false if no answer arrived in time. */
@@ -403,7 +403,7 @@ static void leave_election(dt_elector *base)
     (void)await_answer(e);
 }
 
-static void free_mysql(dt_elector *base)
+static void free_mysql_elector(dt_elector *base)
 {
     struct mysql_elector *e = elector_of(base);
     dt_lease_link_free(e->link);
@@ -411,7 +411,8 @@ static void free_mysql(dt_elector *base)
     free(e);
 }
 
-static dt_status make_mysql(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err)
+static dt_status make_mysql_elector(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out,
+                                    struct dt_error *err)
 {
     struct mysql_elector *e = calloc(1, sizeof(*e));
     if (!e)
@@ -430,14 +431,14 @@ static dt_status make_mysql(const struct dt_elector_env *env, dt_mailbox *box, d
     if (status == DT_OK)
         *out = &e->base;
     else
-        free_mysql(&e->base);
+        free_mysql_elector(&e->base);
     return status;
 }
 
 const struct dt_elector_kind dt_elector_mysql = {.name = "mysql",
                                                  .server = DT_OUTAGE_MYSQL,
-                                                 .make = make_mysql,
+                                                 .make = make_mysql_elector,
                                                  .step = step_elector,
-                                                 .next_us = next_us,
+                                                 .next_us = next_step_at_us,
                                                  .close = leave_election,
-                                                 .free = free_mysql};
+                                                 .free = free_mysql_elector};

@@ -74,7 +74,7 @@ void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct d
     dt_zk_elector_back_off(e);
 }
 
-static void list_failed(dt_zk_elector *e, struct dt_listing *list, const struct dt_zk_reply *r)
+static void on_list_failed(dt_zk_elector *e, struct dt_listing *list, const struct dt_zk_reply *r)
 {
     list->stale = true;
     if (r->outcome == DT_ZK_LOST)
@@ -106,7 +106,7 @@ static void set_node_state(dt_zk_elector *e, unsigned shard, enum dt_node_state 
 }
 
 /* Ends the leadership of the shard now. A later request finds out whether the node is still ours. */
-static void lose_node(dt_zk_elector *e, unsigned shard)
+static void lose_leader_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
     node->unwanted = node->unwanted || node->state == DT_NODE_RELEASING;
@@ -122,7 +122,7 @@ void dt_nodes_lose_all(dt_zk_elector *e, const char *why)
     DT_LOG(WARN, "elector", "stepping down", DT_S("reason", why), DT_I("shards", n));
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (is_leading(e->nodes[s].state))
-            lose_node(e, s);
+            lose_leader_node(e, s);
     }
 }
 
@@ -165,7 +165,7 @@ void dt_nodes_take(dt_zk_elector *e, unsigned shard)
 }
 
 /* Deletes a node that is known to be ours. No version is needed, because only the owner's session deletes a node. */
-static void ask_drop(dt_zk_elector *e, unsigned shard)
+static void delete_leader_node(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_DROP, shard);
@@ -179,7 +179,7 @@ static void ask_drop(dt_zk_elector *e, unsigned shard)
     dt_zk_delete(e->zk, r, path);
 }
 
-static void ask_look(dt_zk_elector *e, unsigned shard)
+static void read_leader_node(dt_zk_elector *e, unsigned shard)
 {
     char path[DT_ELECTOR_PATH + 16];
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_LOOK, shard);
@@ -206,9 +206,9 @@ void dt_nodes_serve(dt_zk_elector *e)
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         struct dt_node *node = &e->nodes[s];
         if (node->state == DT_NODE_UNSURE && !node->looking)
-            ask_look(e, s);
+            read_leader_node(e, s);
         if (node->state == DT_NODE_RELEASING && atomic_load(&e->base.released[s]))
-            ask_drop(e, s);
+            delete_leader_node(e, s);
     }
 }
 
@@ -226,12 +226,12 @@ void dt_nodes_serve_disconnected(dt_zk_elector *e)
 
 /* Handles a node that is known to be ours: leads the shard, unless the shard is not wanted any more, or the lease ended
  * before the answer was read. */
-static void own_node(dt_zk_elector *e, unsigned shard)
+static void lead_with_own_node(dt_zk_elector *e, unsigned shard)
 {
     struct dt_node *node = &e->nodes[shard];
     if (node->unwanted || atomic_load(&e->base.leaving)) {
         node->unwanted = true;
-        ask_drop(e, shard);
+        delete_leader_node(e, shard);
         return;
     }
     if (!dt_lease_runs(&e->base.lease, dt_clock_mono_us(e->base.clock))) {
@@ -247,7 +247,7 @@ void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *r)
     if (e->nodes[r->index].state != DT_NODE_TAKING)
         return;
     if (r->outcome == DT_ZK_OK) {
-        own_node(e, r->index);
+        lead_with_own_node(e, r->index);
         return;
     }
     set_node_state(e, r->index, r->outcome != DT_ZK_LOST ? DT_NODE_NONE : DT_NODE_UNSURE);
@@ -280,10 +280,10 @@ void dt_nodes_looked(dt_zk_elector *e, struct dt_zk_reply *r)
     if (r->outcome == DT_ZK_LOST || (node->state != DT_NODE_UNSURE && !is_leading(node->state)))
         return;
     if (ours && node->state == DT_NODE_UNSURE) {
-        own_node(e, r->index);
+        lead_with_own_node(e, r->index);
     } else if (!ours) {
         if (is_leading(node->state))
-            lose_node(e, r->index);
+            lose_leader_node(e, r->index);
         set_node_state(e, r->index, DT_NODE_NONE);
     }
 }
@@ -292,7 +292,7 @@ void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *r)
 {
     e->leaders.asked = false;
     if (r->outcome != DT_ZK_OK) {
-        list_failed(e, &e->leaders, r);
+        on_list_failed(e, &e->leaders, r);
         return;
     }
     e->leaders.known = true;
@@ -306,13 +306,13 @@ void dt_nodes_listed(dt_zk_elector *e, struct dt_zk_reply *r)
      * that two processes do not lead the shard for long. */
     for (unsigned s = 0; s < DT_SHARDS_MAX; s++) {
         if (e->nodes[s].state == DT_NODE_HELD && !e->taken[s] && !e->nodes[s].looking)
-            ask_look(e, s);
+            read_leader_node(e, s);
     }
 }
 
 /* ---- the member node ---- */
 
-static void ask_quit(dt_zk_elector *e, const char *name)
+static void delete_member_node(dt_zk_elector *e, const char *name)
 {
     char path[DT_ELECTOR_PATH * 2];
     struct dt_zk_reply *r = dt_zk_elector_request(e, DT_ASK_QUIT, 0);
@@ -328,7 +328,7 @@ void dt_member_serve(dt_zk_elector *e)
     if (atomic_load(&e->base.leaving)) {
         if (e->member_name && !e->quit_asked) {
             e->quit_asked = true;
-            ask_quit(e, e->member_name);
+            delete_member_node(e, e->member_name);
         }
         return;
     }
@@ -371,7 +371,7 @@ void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *r)
     unsigned own_nodes = 0;
     e->members.asked = false;
     if (r->outcome != DT_ZK_OK) {
-        list_failed(e, &e->members, r);
+        on_list_failed(e, &e->members, r);
         return;
     }
     e->members.known = true;
@@ -386,7 +386,7 @@ void dt_member_listed(dt_zk_elector *e, struct dt_zk_reply *r)
         if (strstr(names[i], e->guid) == NULL)
             continue;
         if (own_nodes++ > 0)
-            ask_quit(e, names[i]);
+            delete_member_node(e, names[i]);
         else if (!e->member_name)
             e->member_name = strdup(names[i]);
     }

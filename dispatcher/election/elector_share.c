@@ -16,7 +16,7 @@ unsigned dt_share_of(unsigned shards, unsigned members, unsigned rank)
     return shards / members + (rank < shards % members);
 }
 
-static long long sequence_of(const char *name)
+static long long sequence_number_of(const char *name)
 {
     const char *dash = strrchr(name, '-');
     return dash ? strtoll(dash + 1, NULL, 10) : -1;
@@ -33,7 +33,7 @@ bool dt_share_rank(const char *const *names, size_t n, const char *guid, unsigne
         return false;
     *rank = 0;
     for (size_t i = 0; i < n; i++)
-        *rank += sequence_of(names[i]) < sequence_of(own);
+        *rank += sequence_number_of(names[i]) < sequence_number_of(own);
     return true;
 }
 

@@ -31,7 +31,7 @@ static int64_t ping_every_us(const dt_zk_elector *e)
 
 /* ---- opening and closing ---- */
 
-static void throw_replies_away(dt_zk_elector *e)
+static void discard_replies(dt_zk_elector *e)
 {
     struct dt_zk_reply *next;
     for (struct dt_zk_reply *r = dt_zk_take(e->zk); r; r = next) {
@@ -62,14 +62,14 @@ static void close_session(dt_zk_elector *e)
     if (dt_zk_state(e->zk, &timeout_ms) != DT_ZK_CLOSED) {
         /* ZooKeeper's client may lose replies while it closes, so this waits a moment for replies that have not arrived
          * yet. */
-        throw_replies_away(e);
+        discard_replies(e);
         while (e->outstanding > 0 && dt_clock_mono_us(e->base.clock) < until_us) {
             dt_mailbox_wait(e->base.box, dt_clock_mono_us(e->base.clock) +
                                              10000); /* an answered ping sends no signal, so this loop polls */
-            throw_replies_away(e);
+            discard_replies(e);
         }
         dt_zk_close(e->zk);
-        throw_replies_away(e);
+        discard_replies(e);
     }
     e->outstanding = 0;
     dt_nodes_forget(e);
@@ -89,7 +89,7 @@ static int64_t replace_handle_at_us(const dt_zk_elector *e)
     return e->away_us ? e->away_us + AWAY_TIMEOUTS * e->timeout_ms * INT64_C(1000) : INT64_MAX;
 }
 
-static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
+static bool serve_open_handle(dt_zk_elector *e, bool connected, int timeout_ms)
 {
     struct dt_strbuf digest = {0};
     const bool was = e->connected;
@@ -148,7 +148,7 @@ static bool serve_session(dt_zk_elector *e)
         dt_zk_elector_back_off(e);
         return false;
     default:
-        return serve_open(e, state == DT_ZK_CONNECTED, timeout_ms);
+        return serve_open_handle(e, state == DT_ZK_CONNECTED, timeout_ms);
     }
 }
 
@@ -198,7 +198,7 @@ static dt_zk_elector *elector_of(dt_elector *base)
 
 /* ---- replies ---- */
 
-static void ping_answered(dt_zk_elector *e, struct dt_zk_reply *)
+static void on_ping_answered(dt_zk_elector *e, struct dt_zk_reply *)
 {
     e->pinging = false;
 }
@@ -208,7 +208,7 @@ static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
     static void (*const handlers[])(dt_zk_elector *, struct dt_zk_reply *) = {
         [DT_ASK_PATH] = on_path_made,        [DT_ASK_JOIN] = dt_member_joined,   [DT_ASK_QUIT] = dt_member_quit,
         [DT_ASK_MEMBERS] = dt_member_listed, [DT_ASK_LEADERS] = dt_nodes_listed, [DT_ASK_TAKE] = dt_nodes_taken,
-        [DT_ASK_DROP] = dt_nodes_dropped,    [DT_ASK_LOOK] = dt_nodes_looked,    [DT_ASK_PING] = ping_answered};
+        [DT_ASK_DROP] = dt_nodes_dropped,    [DT_ASK_LOOK] = dt_nodes_looked,    [DT_ASK_PING] = on_ping_answered};
     if (r->outcome == DT_ZK_OK) {
         e->backoff_us = BACKOFF_MIN_US;
         dt_outage_over(&e->outage);
@@ -220,7 +220,7 @@ static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
 
 /* ---- the plan ---- */
 
-static bool is_fresh(const struct dt_listing *list)
+static bool is_listing_fresh(const struct dt_listing *list)
 {
     return list->known && !list->stale && !list->asked;
 }
@@ -235,7 +235,8 @@ static void serve_plan(dt_zk_elector *e)
                                        .leaving = atomic_load(&e->base.leaving),
                                        .mine = mine,
                                        .taken = taken};
-    if (!view.leaving && !(e->connected && e->joined == DT_JOIN_YES && is_fresh(&e->members) && is_fresh(&e->leaders)))
+    if (!view.leaving &&
+        !(e->connected && e->joined == DT_JOIN_YES && is_listing_fresh(&e->members) && is_listing_fresh(&e->leaders)))
         return;
     dt_nodes_view(e, mine, taken);
     dt_share_plan(&view, &e->base.plan);
@@ -281,7 +282,7 @@ static void step_elector(dt_elector *base, uint32_t signals)
     serve_plan(e);
 }
 
-static int64_t next_us(const dt_elector *base)
+static int64_t next_step_at_us(const dt_elector *base)
 {
     const dt_zk_elector *e = (const dt_zk_elector *)base;
     const int64_t now_us = dt_clock_mono_us(base->clock);
@@ -300,7 +301,7 @@ static void end_session(dt_elector *base)
     close_session(elector_of(base));
 }
 
-static void free_zk(dt_elector *base)
+static void free_zk_elector(dt_elector *base)
 {
     dt_zk_elector *e = elector_of(base);
     dt_zk_free(e->zk);
@@ -309,7 +310,8 @@ static void free_zk(dt_elector *base)
     free(e);
 }
 
-static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, dt_mailbox *box, struct dt_error *err)
+static dt_status make_elector_parts(dt_zk_elector *e, const struct dt_elector_env *env, dt_mailbox *box,
+                                    struct dt_error *err)
 {
     int n = snprintf(e->leaders_path, DT_ELECTOR_PATH, "/duetime/%s/leaders", env->installation);
     e->config = env->config;
@@ -329,7 +331,8 @@ static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, 
     return DT_OK;
 }
 
-static dt_status make_zk(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out, struct dt_error *err)
+static dt_status make_zk_elector(const struct dt_elector_env *env, dt_mailbox *box, dt_elector **out,
+                                 struct dt_error *err)
 {
     dt_zk_elector *e = calloc(1, sizeof(*e));
     if (!e)
@@ -337,18 +340,18 @@ static dt_status make_zk(const struct dt_elector_env *env, dt_mailbox *box, dt_e
     e->backoff_us = BACKOFF_MIN_US;
     e->timeout_ms = (int)env->config->zookeeper_session_timeout;
     dt_lease_set_timeout(&e->base.lease, e->timeout_ms);
-    const dt_status status = make_parts(e, env, box, err);
+    const dt_status status = make_elector_parts(e, env, box, err);
     if (status == DT_OK)
         *out = &e->base;
     else
-        free_zk(&e->base);
+        free_zk_elector(&e->base);
     return status;
 }
 
 const struct dt_elector_kind dt_elector_zk = {.name = "zookeeper",
                                               .server = DT_OUTAGE_ZOOKEEPER,
-                                              .make = make_zk,
+                                              .make = make_zk_elector,
                                               .step = step_elector,
-                                              .next_us = next_us,
+                                              .next_us = next_step_at_us,
                                               .close = end_session,
-                                              .free = free_zk};
+                                              .free = free_zk_elector};

@@ -25,7 +25,7 @@ struct dt_lease_link {
 
 /* Carries out an order that only renews the lease (nearly every order) with one statement. If the server refuses that
  * statement (a right is missing, or a proxy does not allow it), uses two statements from then on. */
-static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
+static bool try_renew_in_one_statement(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
 {
     const struct dt_lease_order *order = &link->order;
     int64_t sent_us = dt_clock_mono_us(link->env.clock);
@@ -44,7 +44,7 @@ static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer,
     return !link->apart;
 }
 
-static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
+static dt_status carry_out_order(dt_lease_link *link, struct dt_lease_answer *answer)
 {
     const struct dt_lease_order *order = &link->order;
     struct dt_error *err = &answer->err;
@@ -54,7 +54,7 @@ static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
         status = dt_store_election_leave(link->store, order->member, err);
         return status == DT_OK ? dt_store_election_free(link->store, err) : status;
     }
-    if (renewed_at_once(link, answer, &status))
+    if (try_renew_in_one_statement(link, answer, &status))
         return status;
     /* The lease counts from before the statement was sent. So it ends before the row expires, however long the
      * statement takes. */
@@ -96,7 +96,7 @@ static int64_t tick_link(void *arg, void *store)
     link->store = store;
     link->answer.err = (struct dt_error){0};
     link->answer.gone = false;
-    link->answer.status = carry_out(link, &link->answer);
+    link->answer.status = carry_out_order(link, &link->answer);
     link->answer.read_us = dt_clock_mono_us(link->env.clock);
     atomic_store(&link->answered, true);
     dt_mailbox_signal(link->env.box, DT_LEASE_ANSWERED);

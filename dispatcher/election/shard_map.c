@@ -48,7 +48,7 @@ struct dt_shard_map_source {
     struct leaving leaving[DT_SHARDS_MAX];
 };
 
-static void take_range(dt_shard_map_source *s, const struct dt_shard_range *range)
+static void apply_shard_range(dt_shard_map_source *s, const struct dt_shard_range *range)
 {
     const int64_t now_us = dt_clock_mono_us(s->env.clock);
     const unsigned kept = now_us < s->grace_us && range->led < s->led ? s->led : range->led;
@@ -74,7 +74,7 @@ static void take_range(dt_shard_map_source *s, const struct dt_shard_range *rang
     s->env.led(s->env.arg, led);
 }
 
-static dt_status read_map(dt_shard_map_source *s, dt_store *store, struct dt_error *err)
+static dt_status read_shard_map(dt_shard_map_source *s, dt_store *store, struct dt_error *err)
 {
     struct dt_installation inst;
     struct dt_shard_range range;
@@ -97,16 +97,16 @@ static dt_status read_map(dt_shard_map_source *s, dt_store *store, struct dt_err
         if (!DT_UNGUARDED(MAP_WAKE))
             s->env.changed(s->env.arg);
     }
-    take_range(s, &range);
+    apply_shard_range(s, &range);
     return DT_OK;
 }
 
-static int64_t tick_map(void *arg, void *store)
+static int64_t tick_shard_map(void *arg, void *store)
 {
     dt_shard_map_source *s = arg;
     struct dt_error err = {0};
     const int64_t every_us = dt_index_configured(s->env.config) ? EVERY_US : TOLD_US;
-    const dt_status status = read_map(s, store, &err);
+    const dt_status status = read_shard_map(s, store, &err);
     if (status != DT_OK)
         return dt_chore_failed(&s->chore, DT_OUTAGE_MYSQL, "the number of shards cannot be read", status, &err,
                                RETRY_US);
@@ -138,7 +138,7 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
      * itself. */
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         s->leaving[shard] = (struct leaving){range->standing[shard], 0, range->standing[shard] != 0};
-    s->chore = (struct dt_chore){.name = "shard-map", .tick = tick_map, .arg = s};
+    s->chore = (struct dt_chore){.name = "shard-map", .tick = tick_shard_map, .arg = s};
     dt_chores_add(env->urgent, &s->chore);
     return DT_OK;
 }

@@ -50,7 +50,7 @@ static enum dt_zk_outcome outcome_of(int rc)
     }
 }
 
-static void put_reply(dt_zk *zk, struct dt_zk_reply *reply, int rc)
+static void queue_reply(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
     reply->outcome = outcome_of(rc);
     reply->reason = zerror(rc);
@@ -64,7 +64,7 @@ static void put_reply(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 
 static void post_reply(dt_zk *zk, struct dt_zk_reply *reply, int rc)
 {
-    put_reply(zk, reply, rc);
+    queue_reply(zk, reply, rc);
     dt_mailbox_signal(zk->mailbox, DT_ZK_ANSWERED);
 }
 
@@ -110,7 +110,7 @@ static void on_ping(int rc, const struct Stat *, const void *data)
         return;
     }
     dt_lease_extend(reply->lease, reply->sent_us);
-    put_reply(reply->zk, reply, rc);
+    queue_reply(reply->zk, reply, rc);
 }
 
 static void on_data(int rc, const char *, int, const struct Stat *stat, const void *data)

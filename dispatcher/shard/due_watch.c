@@ -46,7 +46,7 @@ struct dt_due_watch {
     bool known[DT_SHARDS_MAX];
 };
 
-static void wake_all(dt_due_watch *w, void (*tell)(void *arg, unsigned shard))
+static void notify_all_shards(dt_due_watch *w, void (*tell)(void *arg, unsigned shard))
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         tell(w->env.arg, shard);
@@ -54,7 +54,7 @@ static void wake_all(dt_due_watch *w, void (*tell)(void *arg, unsigned shard))
 
 /* ---- what became due ---- */
 
-static int by_due(const void *a, const void *b)
+static int compare_due(const void *a, const void *b)
 {
     const struct dt_due *x = a;
     const struct dt_due *y = b;
@@ -72,14 +72,14 @@ static void remember_due(struct told *told, const struct dt_due *due, size_t n)
 
 /* Wakes the loops of due jobs, except loops that were already woken for these jobs. Returns whether a loop was
  * woken. */
-static bool wake_due(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
-                     void (*wake)(void *arg, unsigned shard))
+static bool wake_due_shards(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
+                            void (*wake)(void *arg, unsigned shard))
 {
     struct dt_shard_map map;
     struct dt_shard_set news = {0};
     w->env.map(w->env.arg, &map);
     for (size_t i = 0; i < n; i++)
-        if (!bsearch(&due[i], told->v, told->n, sizeof(*told->v), by_due))
+        if (!bsearch(&due[i], told->v, told->n, sizeof(*told->v), compare_due))
             dt_shard_set_add(&news, dt_shard_of(&map, due[i].id));
     for (unsigned shard = 0; shard < map.shards; shard++)
         if (dt_shard_set_has(&news, shard))
@@ -87,7 +87,7 @@ static bool wake_due(dt_due_watch *w, const struct told *told, const struct dt_d
     return !dt_shard_set_empty(&news);
 }
 
-static void take_due(dt_due_watch *w, const struct dt_watched *seen)
+static void handle_due_rows(dt_due_watch *w, const struct dt_watched *seen)
 {
     size_t n_old = 0; /* number of rows in seen->due that are due before the window */
     while (n_old < seen->n_due && seen->due[n_old].next_ms < seen->now_ms - WINDOW_MS)
@@ -96,12 +96,12 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
     size_t n = seen->n_due - n_old;
     w->none_due = seen->n_due == 0 && (w->asks_all || w->none_due);
     if (seen->n_due == DT_WATCH_DUE) /* more jobs may be due: each loop reads its long backlog by itself */
-        wake_all(w, w->env.wake);
+        notify_all_shards(w, w->env.wake);
     else if (w->asks_all) {
-        (void)wake_due(w, &w->old, seen->due, n_old, w->env.again);
+        (void)wake_due_shards(w, &w->old, seen->due, n_old, w->env.again);
         remember_due(&w->old, seen->due, n_old);
     }
-    if (wake_due(w, &w->recent, recent, n, w->env.wake))
+    if (wake_due_shards(w, &w->recent, recent, n, w->env.wake))
         w->busy_us = dt_clock_mono_us(w->env.clock) + BUSY_US;
     remember_due(&w->recent, recent, n);
     w->look_from_ms = seen->now_ms - WINDOW_MS;
@@ -112,7 +112,7 @@ static void take_due(dt_due_watch *w, const struct dt_watched *seen)
 
 /* Compares the shards' rows with the rows of the last answer. If this process lost a leadership and won it again in
  * between, the loop compares the row itself. */
-static void take_rows(dt_due_watch *w, const struct dt_watched *seen)
+static void compare_shard_rows(dt_due_watch *w, const struct dt_watched *seen)
 {
     bool there[DT_SHARDS_MAX] = {false};
     struct dt_shard_set changed = {0};
@@ -138,7 +138,7 @@ static void take_rows(dt_due_watch *w, const struct dt_watched *seen)
 
 /* ---- the watcher's thread ---- */
 
-static void ask_watcher(void *arg, struct dt_watch *watch)
+static void fill_watch_request(void *arg, struct dt_watch *watch)
 {
     dt_due_watch *w = arg;
     const int64_t now_us = dt_clock_mono_us(w->env.clock);
@@ -155,7 +155,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
     watch->leads = w->leads;
 }
 
-static void watcher_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
+static void on_watch_answered(void *arg, dt_status status, const struct dt_watched *seen, dt_store *)
 {
     dt_due_watch *w = arg;
     if (status != DT_OK) { /* the watch has failed: loops that slept long because of it must poll again */
@@ -163,7 +163,7 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
         w->none_due = false;
         w->due_from_ms = w->look_from_ms = 0;
         if (status != DT_SHUTDOWN)
-            wake_all(w, w->env.wake);
+            notify_all_shards(w, w->env.wake);
         return;
     }
     w->heard_us = dt_clock_mono_us(w->env.clock);
@@ -172,14 +172,14 @@ static void watcher_answered(void *arg, dt_status status, const struct dt_watche
     if (w->generation && seen->generation != w->generation)
         w->env.stale_map(w->env.arg);
     if (w->topics_version && seen->topics_version != w->topics_version)
-        wake_all(w, w->env.again);
+        notify_all_shards(w, w->env.again);
     if (seen->leads != w->leads) /* leaders changed, or a shard was halted */
-        wake_all(w, w->env.wake);
+        notify_all_shards(w, w->env.wake);
     w->generation = seen->generation;
     w->topics_version = seen->topics_version;
     w->leads = seen->leads;
-    take_rows(w, seen);
-    take_due(w, seen);
+    compare_shard_rows(w, seen);
+    handle_due_rows(w, seen);
 }
 
 /* ---- any thread ---- */
@@ -219,7 +219,7 @@ dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watch
         return dt_fail(err, DT_NOMEM, "watch of due jobs: out of memory");
     w->env = *env;
     pthread_mutex_init(&w->lock, NULL);
-    w->listener = (struct dt_watch_listener){.ask = ask_watcher, .told = watcher_answered, .arg = w};
+    w->listener = (struct dt_watch_listener){.ask = fill_watch_request, .told = on_watch_answered, .arg = w};
     dt_watcher_add(watcher, &w->listener);
     *out = w;
     return DT_OK;

@@ -49,7 +49,7 @@ struct dt_room {
 
 /* ---- the table; under the lock ---- */
 
-static struct wanted *find_topic(const struct dt_room *r, struct dt_str topic)
+static struct wanted *find_wanted_topic(const struct dt_room *r, struct dt_str topic)
 {
     for (size_t i = 0; i < r->n; i++)
         if (dt_str_is(topic, r->topics[i]->name))
@@ -57,7 +57,7 @@ static struct wanted *find_topic(const struct dt_room *r, struct dt_str topic)
     return NULL;
 }
 
-static void forget_request(struct wanted *w, unsigned shard)
+static void forget_room_request(struct wanted *w, unsigned shard)
 {
     dt_assert_cmp(w->waiting, >=, w->wishes[shard].wanted_us != 0);
     w->waiting -= w->wishes[shard].wanted_us != 0;
@@ -68,7 +68,7 @@ static void forget_request(struct wanted *w, unsigned shard)
 
 /* Removes requests that were not repeated, and topics without requests; a grant that no shard took is dropped with its
  * request. Copies the names of the remaining topics. */
-static size_t list_wanted(struct dt_room *r)
+static size_t list_wanted_topics(struct dt_room *r)
 {
     const int64_t now_us = dt_clock_mono_us(r->env.clock);
     size_t n = 0;
@@ -79,7 +79,7 @@ static size_t list_wanted(struct dt_room *r)
         unsigned waiting = 0;
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
             if (w->wishes[shard].wanted_us && now_us - w->wishes[shard].wanted_us > WANTED_US)
-                forget_request(w, shard);
+                forget_room_request(w, shard);
             any |= w->wishes[shard].granted != 0;
             waiting += w->wishes[shard].wanted_us != 0;
         }
@@ -103,13 +103,13 @@ static size_t list_wanted(struct dt_room *r)
 
 /* Divides the room of a topic equally among the waiting shards. If more shards wait than jobs may be claimed, shards
  * take turns. */
-static void grant_room(struct dt_room *r, size_t n)
+static void grant_topic_room(struct dt_room *r, size_t n)
 {
     bool served[DT_SHARDS_MAX] = {false};
     pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < n; i++) {
         const size_t room = r->gates[i].room;
-        struct wanted *w = room ? find_topic(r, r->gates[i].topic) : NULL;
+        struct wanted *w = room ? find_wanted_topic(r, r->gates[i].topic) : NULL;
         if (!w || !w->waiting)
             continue;
         size_t each = room == SIZE_MAX ? room : room / w->waiting;
@@ -121,7 +121,7 @@ static void grant_room(struct dt_room *r, size_t n)
                 continue;
             more -= more > 0;
             w->wishes[shard].granted = share;
-            forget_request(w, shard);
+            forget_room_request(w, shard);
             w->next = (shard + 1) % DT_SHARDS_MAX;
             served[shard] = true;
         }
@@ -132,17 +132,17 @@ static void grant_room(struct dt_room *r, size_t n)
             r->env.granted(r->env.arg, shard);
 }
 
-static int64_t tick_room(void *arg, void *store)
+static int64_t tick_topic_room(void *arg, void *store)
 {
     struct dt_room *r = arg;
     struct dt_error err = {0};
-    const size_t n = list_wanted(r);
+    const size_t n = list_wanted_topics(r);
     dt_metric_set(r->at_limit, (double)n);
     const dt_status status = n ? dt_store_gates_look(store, r->gates, n, &err) : DT_OK;
     if (status != DT_OK)
         return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "topics at their limits are not checked", status, &err,
                                LOOK_US);
-    grant_room(r, n);
+    grant_topic_room(r, n);
     const int64_t now_us = dt_clock_mono_us(r->env.clock);
     r->chore.not_before_us = now_us + APART_US;
     return r->anybody ? now_us + LOOK_US : INT64_MAX;
@@ -154,7 +154,7 @@ dt_status dt_room_start(const struct dt_room_env *env, dt_room **out)
     if (!r)
         return DT_NOMEM;
     r->env = *env;
-    r->chore = (struct dt_chore){.name = "room", .tick = tick_room, .arg = r};
+    r->chore = (struct dt_chore){.name = "room", .tick = tick_topic_room, .arg = r};
     pthread_mutex_init(&r->lock, NULL);
     r->at_limit =
         dt_gauge("duetime_topics_at_limit", "Topics at their limits whose jobs wait in shards of this process.", "");
@@ -181,7 +181,7 @@ bool dt_room_want(dt_room *r, unsigned shard, struct dt_str topic)
         return false;
     dt_assert_cmp(shard, <, DT_SHARDS_MAX);
     pthread_mutex_lock(&r->lock);
-    struct wanted *w = find_topic(r, topic);
+    struct wanted *w = find_wanted_topic(r, topic);
     if (!w && r->n < TOPICS && topic.n <= DT_TOPIC_MAX && (w = calloc(1, sizeof(*w)))) {
         memcpy(w->name, topic.p, topic.n);
         r->topics[r->n++] = w;
@@ -202,7 +202,7 @@ size_t dt_room_take(dt_room *r, unsigned shard, struct dt_str topic)
     if (!r)
         return 0;
     pthread_mutex_lock(&r->lock);
-    struct wanted *w = find_topic(r, topic);
+    struct wanted *w = find_wanted_topic(r, topic);
     if (w) {
         n = w->wishes[shard].granted;
         w->wishes[shard].granted = 0;

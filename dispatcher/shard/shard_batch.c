@@ -156,7 +156,7 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 
 /* Requests to send the head of the in-flight list; its claim is committed in MySQL. jobs: the messages of the head, in
  * l->arena. */
-static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
+static dt_status send_list_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
 {
     struct dt_sender *s = &l->sender;
     const struct dt_arena unused = s->arena;
@@ -170,8 +170,8 @@ static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, str
 }
 
 /* Called while MySQL writes the claim: passes the messages to the delivery, which commits them only after the claim. */
-static void send_ahead(void *arg, const struct dt_fence *next, const struct dt_outgoing *jobs,
-                       const struct dt_claim *claims, size_t)
+static void begin_send_before_claim(void *arg, const struct dt_fence *next, const struct dt_outgoing *jobs,
+                                    const struct dt_claim *claims, size_t)
 {
     dt_shard_loop *l = arg;
     const struct dt_delivery_batch batch = {.fence = next, .claims = claims, .jobs = jobs, .arena = &l->arena};
@@ -187,7 +187,7 @@ dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
     dt_arena_reset(&l->arena);
     dt_delivery_clear(l->delivery);
     dt_status status = dt_store_read_outgoing(l->store, &head, &l->arena, &batch, err);
-    return status == DT_OK ? send_head(l, batch, err) : status;
+    return status == DT_OK ? send_list_head(l, batch, err) : status;
 }
 
 /* ---- the leader transaction ---- */
@@ -218,7 +218,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                            .hands = l->claims,
                                            .allowed = dt_shard_limit_allowed,
                                            .limits = l},
-                                  .listener = {.claiming = send_ahead, .arg = l},
+                                  .listener = {.claiming = begin_send_before_claim, .arg = l},
                                   .arena = &l->arena};
 }
 
@@ -289,7 +289,7 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
      * sent. */
     dt_shard_tell_index(l, txn);
     if (txn->batch.n)
-        status = send_head(l, txn->batch.jobs, err);
+        status = send_list_head(l, txn->batch.jobs, err);
     if (txn->timed_out.outbox)
         l->env->outbox(l->env->arg, l->shard);
     if (txn->judged.unread) {

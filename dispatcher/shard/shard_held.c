@@ -17,7 +17,7 @@ enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owne
 
 /* Returns how many callbacks of the topic may be sent: to the host with the number `host` (as in struct dt_topic_of),
  * or, if it is 0, to all hosts. */
-static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+static size_t count_callback_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
     const int64_t owner = dt_topic_snapshot_owner(l->snapshot, topic);
@@ -26,34 +26,34 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return dt_hands_claims_room(l->claims, owner, topic, callback, host);
 }
 
-/* Returns the result of places_for. If it is 0, also records the time: shard_loop.c then reports for a while that
- * callbacks wait. */
-static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+/* Returns the result of count_callback_places. If it is 0, also records the time: shard_loop.c then reports for a while
+ * that callbacks wait. */
+static size_t request_callback_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
-    size_t places = places_for(l, topic, host);
+    size_t places = count_callback_places(l, topic, host);
     if (places == 0)
         l->full_us = dt_shard_mono_us(l);
     return places;
 }
 
-static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)
+static enum dt_dealing dealing_of_topic(const dt_shard_loop *l, struct dt_str topic)
 {
     return dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic));
 }
 
-static size_t allowed_by_limit(const dt_shard_loop *l, struct dt_str topic)
+static size_t count_allowed_by_limit(const dt_shard_loop *l, struct dt_str topic)
 {
-    bool limited = dt_topic_snapshot_limited(l->snapshot, topic) && dealing_of(l, topic) != DT_DEALING_OFFERS;
+    bool limited = dt_topic_snapshot_limited(l->snapshot, topic) && dealing_of_topic(l, topic) != DT_DEALING_OFFERS;
     return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l)) : SIZE_MAX;
 }
 
 size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
-    return dealing_of(l, topic) == DT_DEALING_HANDS ? ask_for_places(l, topic, host) : SIZE_MAX;
+    return dealing_of_topic(l, topic) == DT_DEALING_HANDS ? request_callback_places(l, topic, host) : SIZE_MAX;
 }
 
 /* Returns why jobs that are parked in the held set `name` may not be sent. */
-static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
+static enum dt_closed find_hold_reason(dt_shard_loop *l, struct dt_str name)
 {
     uint32_t host;
     struct dt_str topic = dt_held_topic(name, &host);
@@ -62,11 +62,11 @@ static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
         return DT_CLOSED_NO_ROW;
     if (dt_topic_snapshot_paused(l->snapshot, topic))
         return DT_CLOSED_PAUSED;
-    if (allowed_by_limit(l, topic) == 0)
+    if (count_allowed_by_limit(l, topic) == 0)
         return DT_CLOSED_LIMIT;
-    switch (dealing_of(l, topic)) {
+    switch (dealing_of_topic(l, topic)) {
     case DT_DEALING_HANDS:
-        return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
+        return request_callback_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
     case DT_DEALING_OFFERS:
         return DT_CLOSED_NOT; /* these jobs are offered to clients, not sent */
     default:
@@ -84,7 +84,7 @@ static enum dt_closed why_held(dt_shard_loop *l, struct dt_str name)
 
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)
 {
-    enum dt_closed why = why_held(l, topic);
+    enum dt_closed why = find_hold_reason(l, topic);
     return why == DT_CLOSED_NO_ROW ? DT_CLOSED_NOT : why;
 }
 
@@ -92,17 +92,17 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
 {
     if (dt_topic_snapshot_paused(l->snapshot, topic))
         return DT_CLOSED_PAUSED;
-    return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_FULL : DT_CLOSED_UNWRITABLE;
+    return dealing_of_topic(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_FULL : DT_CLOSED_UNWRITABLE;
 }
 
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
 {
     uint32_t host;
     struct dt_str topic = dt_held_topic(name, &host);
-    size_t most = allowed_by_limit(l, topic);
-    if (!dt_topic_snapshot_callback(l->snapshot, topic) || dealing_of(l, topic) != DT_DEALING_HANDS)
+    size_t most = count_allowed_by_limit(l, topic);
+    if (!dt_topic_snapshot_callback(l->snapshot, topic) || dealing_of_topic(l, topic) != DT_DEALING_HANDS)
         return most;
-    size_t places = places_for(l, topic, host);
+    size_t places = count_callback_places(l, topic, host);
     return places < most ? places : most;
 }
 
@@ -124,7 +124,7 @@ struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_
     return NULL;
 }
 
-static bool is_timeouts(struct dt_str name)
+static bool is_timeout_set(struct dt_str name)
 {
     return name.n && name.p[name.n - 1] == DT_HELD_TIMEOUTS[0];
 }
@@ -167,7 +167,7 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
     uint32_t host;
     *held = (struct dt_held_queue){.closed = closed, .number = (int64_t)dt_str_hash(name)};
     memcpy(held->name, name.p, name.n);
-    name.n -= is_timeouts(name);
+    name.n -= is_timeout_set(name);
     held->owner = dt_topic_snapshot_owner(l->snapshot, dt_held_topic(name, &host));
 }
 
@@ -179,19 +179,19 @@ static bool is_held_set_of(const struct dt_held_queue *held, struct dt_str topic
 }
 
 /* Decides again whether the jobs in the topic's held sets may be sent. */
-static void update_closed(dt_shard_loop *l, struct dt_str topic)
+static void update_held_sets(dt_shard_loop *l, struct dt_str topic)
 {
     for (size_t i = 0; i < l->fair.n; i++)
         if (is_held_set_of(&l->fair.v[i], topic))
-            l->fair.v[i].closed = why_held(l, dt_str(l->fair.v[i].name));
+            l->fair.v[i].closed = find_hold_reason(l, dt_str(l->fair.v[i].name));
 }
 
-static bool may_send(const struct dt_held_queue *held)
+static bool may_send_held(const struct dt_held_queue *held)
 {
     return !dt_closed_rule(held->closed).holds;
 }
 
-static bool has_no_room(const struct dt_held_queue *held)
+static bool is_held_for_lack_of_room(const struct dt_held_queue *held)
 {
     return held->closed == DT_CLOSED_LIMIT || held->closed == DT_CLOSED_FULL;
 }
@@ -199,8 +199,8 @@ static bool has_no_room(const struct dt_held_queue *held)
 void dt_shard_look_for_room(dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
-        if (has_no_room(&l->fair.v[i]))
-            l->fair.v[i].closed = why_held(l, dt_str(l->fair.v[i].name));
+        if (is_held_for_lack_of_room(&l->fair.v[i]))
+            l->fair.v[i].closed = find_hold_reason(l, dt_str(l->fair.v[i].name));
 }
 
 void dt_shard_open_timeouts(dt_shard_loop *l)
@@ -216,7 +216,7 @@ void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 {
     /* If parked jobs may be sent, or wait for room, there is still a backlog. */
     for (size_t i = 0; i < l->fair.n; i++)
-        if (may_send(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
+        if (may_send_held(&l->fair.v[i]) || is_held_for_lack_of_room(&l->fair.v[i]))
             return;
     dt_topic_memory_clear(&l->fair.memory);
 }
@@ -224,7 +224,7 @@ void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
 bool dt_shard_parked_may_go(const dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
-        if (may_send(&l->fair.v[i]))
+        if (may_send_held(&l->fair.v[i]))
             return true;
     return false;
 }
@@ -248,7 +248,7 @@ void dt_shard_list_held(dt_shard_loop *l)
     l->fair.held_us = dt_shard_mono_us(l);
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
-        dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : why_held(l, names[i]));
+        dt_shard_note_held(l, names[i], is_timeout_set(names[i]) ? DT_CLOSED_NOT : find_hold_reason(l, names[i]));
     /* If the queue of a held set is closed, only the first entry returns to the due set, so that the topic is checked
      * again: other entries would only be parked again. */
     for (size_t i = 0; i < l->fair.n && status == DT_OK; i++) {
@@ -262,14 +262,14 @@ void dt_shard_list_held(dt_shard_loop *l)
 
 /* Chooses up to HELD_AT_ONCE held sets whose queues are open; their owners take turns. Divides `room` entries among
  * these held sets. */
-static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
+static size_t choose_held_sets(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
 {
     struct dt_fair_queues *fair = &l->fair;
     size_t open = 0;
     size_t n = 0;
     for (size_t i = 0; i < fair->n; i++) {
         fair->v[i].given = 0;
-        if (may_send(&fair->v[i]))
+        if (may_send_held(&fair->v[i]))
             fair->open[open++] = (struct dt_turn){fair->v[i].owner, fair->v[i].number, .at = i};
     }
     dt_turns_sort(&fair->turns, fair->open, open);
@@ -279,14 +279,14 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
         const struct dt_str name = dt_str(held->name);
         /* A timeout claims nothing, so it needs no room. A queue without room stays closed until the leader is notified
          * that there is room; otherwise each scan would read its held set again. */
-        size_t waiting = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
+        size_t waiting = is_timeout_set(name) ? SIZE_MAX : dt_shard_room(l, name);
         if (waiting == 0) {
-            held->closed = why_held(l, name);
+            held->closed = find_hold_reason(l, name);
             continue;
         }
         waiting = waiting < room ? waiting : room;
         dt_turns_note(&fair->turns, turn->owner, turn->thing);
-        parts[n] = (struct dt_fair_queue){turn->owner, .waiting = waiting, .timeouts = is_timeouts(name)};
+        parts[n] = (struct dt_fair_queue){turn->owner, .waiting = waiting, .timeouts = is_timeout_set(name)};
         which[n++] = turn->at;
     }
     dt_fair_share(parts, n, room);
@@ -302,7 +302,7 @@ void dt_shard_give_back(dt_shard_loop *l)
     size_t which[HELD_AT_ONCE];
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
     size_t room = fair->others < batch / 2 ? batch - fair->others : batch - batch / 2;
-    size_t n = choose_held(l, parts, which, room);
+    size_t n = choose_held_sets(l, parts, which, room);
     for (size_t i = 0; i < n; i++) {
         struct dt_held_queue *held = &fair->v[which[i]];
         struct dt_error err;
@@ -332,10 +332,10 @@ void dt_shard_give_back(dt_shard_loop *l)
 /* The leader repeats a request for room this often, because room.c drops old requests. */
 #define ASK_AGAIN_US INT64_C(1000000)
 
-static void close_topic(dt_shard_loop *l, struct dt_str topic)
+static void close_topic_at_limit(dt_shard_loop *l, struct dt_str topic)
 {
     dt_limit_memory_set(&l->limits, topic, 0, dt_shard_mono_us(l));
-    update_closed(l, topic);
+    update_held_sets(l, topic);
 }
 
 size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
@@ -357,7 +357,7 @@ static void spend_grants(dt_shard_loop *l, const struct dt_leader_batch *claimed
         if (dt_shard_believes_index(l) && !held)
             dt_limit_memory_forget(&l->limits, topic);
         else
-            close_topic(l, topic);
+            close_topic_at_limit(l, topic);
     }
 }
 
@@ -370,7 +370,7 @@ void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn)
     for (size_t i = 0; txn->limits.held && i < txn->seen.n; i++) {
         const struct dt_seen *seen = &txn->seen.v[i];
         if (seen->at_limit && dt_shard_limit_allowed(l, seen->hold) != 0)
-            close_topic(l, seen->hold);
+            close_topic_at_limit(l, seen->hold);
     }
 }
 
@@ -386,7 +386,7 @@ void dt_shard_limits_tend(dt_shard_loop *l)
         size_t granted = topic->allowed == 0 ? dt_room_take(l->env->room, l->shard, name) : 0;
         if (granted) {
             dt_limit_memory_set(&l->limits, name, granted, now_us);
-            update_closed(l, name);
+            update_held_sets(l, name);
             if (!dt_shard_believes_index(l))
                 dt_shard_due_from_start(l);
         } else if (topic->allowed == 0 && !(topic->asked_us && now_us - topic->asked_us < ASK_AGAIN_US)) {

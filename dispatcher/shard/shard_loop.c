@@ -86,7 +86,7 @@ void dt_shard_loop_state(dt_shard_loop *l, struct dt_loop_state *out)
 
 /* ---- leading ---- */
 
-static int64_t settle_at_us(const dt_shard_loop *l)
+static int64_t next_settle_at_us(const dt_shard_loop *l)
 {
     return l->flight.sent_us + l->env->config->dispatch_settle_after * 1000;
 }
@@ -130,7 +130,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     if (next_ms && !all_left)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n && l->flight.sent)
-        at_us = dt_earlier(at_us, settle_at_us(l));
+        at_us = dt_earlier(at_us, next_settle_at_us(l));
     if (!l->index && dt_shard_has_closed(l))
         at_us = dt_earlier(at_us, l->cursor.walk_us);
     return at_us;
@@ -167,7 +167,7 @@ static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64
 
 /* Idling: if nothing is in flight and nothing was due for a while, the producer is closed, because its threads wake up
  * every second. The sender opens it again shortly before a job is due, or when a due job needs Kafka. */
-static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
+static void close_idle_producer(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;
     if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_worth_closing(l->delivery) || l->flight.list.n || !far ||
@@ -180,7 +180,7 @@ static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 }
 
 /* Applies finished lookups of topics. Returns true if topics have become known. */
-static bool look_up_topics(dt_shard_loop *l)
+static bool apply_topic_lookups(dt_shard_loop *l)
 {
     if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_resolve(l->delivery))
         return false;
@@ -208,8 +208,8 @@ static void record_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_
     l->run = (struct dt_shard_run){0};
 }
 
-static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_ms, int64_t *next_ms, bool *news,
-                            struct dt_error *err)
+static dt_status dispatch_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_ms, int64_t *next_ms,
+                                bool *news, struct dt_error *err)
 {
     int64_t began_us = dt_shard_mono_us(l);
     dt_status status = dt_shard_batch(l, txn, err);
@@ -218,7 +218,7 @@ static dt_status work_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t
     record_run(l, txn, began_us);
     for (size_t i = 0; i < txn->seen.n_unknown; i++)
         dt_shard_note_unknown(l, txn->seen.unknown[i]);
-    *news = look_up_topics(l);
+    *news = apply_topic_lookups(l);
     dt_shard_note_left(l, txn);
     dt_shard_leave_to_cursor(l, txn->chosen.left, txn->chosen.n_left);
     /* Most jobs of a full due scan were left: their rows are locked, another shard has their attempts in its in-flight
@@ -296,7 +296,7 @@ static void report_callbacks_and_map(dt_shard_loop *l)
 
 /* Handles what the sender has finished. If this began a new epoch, stores the epoch in the loop's state, for other
  * threads. */
-static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
+static dt_status handle_sender_progress(dt_shard_loop *l, struct dt_error *err)
 {
     const int64_t epoch = l->fence.epoch;
     dt_status status = dt_shard_tend_sender(l, err);
@@ -308,12 +308,12 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
         return status;
     dt_assert(l->flight.list.n == l->fence.inflight || DT_UNGUARDED(REST));
     dt_assert_cmp(l->fence.send_n, <=, l->fence.inflight);
-    (void)look_up_topics(l);
+    (void)apply_topic_lookups(l);
     return DT_OK;
 }
 
 /* Finds jobs that may be due and adds them to the hints. */
-static dt_status find_due(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
+static dt_status find_due_jobs(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     /* If timeouts wait for unread reports: requests once more that the reports are read, and, if more reports were
      * read, tries the timeouts again. */
@@ -350,7 +350,7 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
         return dt_fail(err, DT_DEPOSED, "the election does not name this process");
     dt_shard_read_map(l);
     bool was_sending = l->sender.state == DT_SENDER_SENDING;
-    dt_status status = tend_delivery(l, err);
+    dt_status status = handle_sender_progress(l, err);
     if (status != DT_OK)
         return status;
     if (l->sender.state == DT_SENDER_SENDING && began_us - l->sender.requested_us < SENDING_US) {
@@ -360,25 +360,25 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     if (was_sending && l->sender.state == DT_SENDER_OPEN) {
         report_waiting(l);
         pace_batches(l, l->pace.took_all, l->pace.began_us);
-        *wake_us = has_remainder_to_send(l) ? began_us : dt_earlier(l->pace.next_us, settle_at_us(l));
+        *wake_us = has_remainder_to_send(l) ? began_us : dt_earlier(l->pace.next_us, next_settle_at_us(l));
         return DT_OK;
     }
-    status = find_due(l, now_ms, &next_ms, err);
+    status = find_due_jobs(l, now_ms, &next_ms, err);
     if (status != DT_OK)
         return status;
     /* Whether the leader transaction has work: hints, a batch to settle, or an unsent part of the in-flight list. */
-    bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= settle_at_us(l);
+    bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= next_settle_at_us(l);
     bool worked =
         l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) || has_remainder_to_send(l);
     if (worked)
-        status = work_batch(l, &txn, now_ms, &next_ms, &news, err);
+        status = dispatch_batch(l, &txn, now_ms, &next_ms, &news, err);
     else if (dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US && !dt_shard_is_watched(l))
         status = dt_shard_check_fence(l, err);
     if (status != DT_OK)
         return status;
     if ((worked && txn.judged.frozen) || (next_ms && next_ms - now_ms <= IDLE_EARLY_MS))
         l->sender.idle = false;
-    go_idle(l, now_ms, next_ms);
+    close_idle_producer(l, now_ms, next_ms);
     report_waiting(l);
     report_callbacks_and_map(l);
     const struct dt_leader_txn *seen = worked ? &txn : NULL;
@@ -492,7 +492,7 @@ static void run_loop(void *arg)
     l->env->stopped(l->env->arg, l->shard);
 }
 
-static void sender_done(void *arg)
+static void on_sender_done(void *arg)
 {
     dt_shard_loop *l = arg;
     dt_mailbox_signal(l->mailbox, SENDER);
@@ -503,7 +503,7 @@ static void on_topics_resolved(void *arg)
     dt_mailbox_signal(((dt_shard_loop *)arg)->mailbox, FOUND_OUT);
 }
 
-static dt_status make_parts(dt_shard_loop *l)
+static dt_status make_loop_parts(dt_shard_loop *l)
 {
     struct dt_error err = {0};
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
@@ -530,11 +530,11 @@ static dt_status make_parts(dt_shard_loop *l)
     if (status == DT_OK)
         status = dt_delivery_new(&delivery, &l->delivery);
     if (status == DT_OK)
-        status = dt_sender_start(&l->sender, l->delivery, sender_done, l);
+        status = dt_sender_start(&l->sender, l->delivery, on_sender_done, l);
     return status == DT_OK ? dt_hands_claims_new(l->env->servers->hands, l->shard, &l->claims) : status;
 }
 
-static void free_parts(dt_shard_loop *l)
+static void free_loop_parts(dt_shard_loop *l)
 {
     dt_hands_claims_free(l->claims);
     dt_sender_stop(&l->sender);
@@ -595,12 +595,12 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
         .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),
         .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
     };
-    dt_status status = make_parts(l);
+    dt_status status = make_loop_parts(l);
     l->trust.up = l->index != NULL;
     if (status == DT_OK)
         status = dt_thread_start(&l->thread, "shard", run_loop, l, NULL);
     if (status != DT_OK) {
-        free_parts(l);
+        free_loop_parts(l);
         return status;
     }
     *out = l;
@@ -612,7 +612,7 @@ void dt_shard_loop_free(dt_shard_loop *l)
     if (!l)
         return;
     dt_thread_join(&l->thread);
-    free_parts(l);
+    free_loop_parts(l);
 }
 
 void dt_shard_loop_wake(dt_shard_loop *l)

@@ -18,7 +18,7 @@ struct dt_remembered {
     bool names_host;
 };
 
-static struct dt_remembered *places_of_id(const struct dt_topic_memory *memory, int64_t id)
+static struct dt_remembered *slots_of_id(const struct dt_topic_memory *memory, int64_t id)
 {
     uint64_t mixed = (uint64_t)id * 0x9e3779b97f4a7c15u;
     return &memory->jobs[mixed >> 48 & ~(uint64_t)(WAYS - 1)];
@@ -26,7 +26,7 @@ static struct dt_remembered *places_of_id(const struct dt_topic_memory *memory, 
 
 static struct dt_remembered *find_job(const struct dt_topic_memory *memory, int64_t id)
 {
-    struct dt_remembered *at = memory->jobs && id ? places_of_id(memory, id) : NULL;
+    struct dt_remembered *at = memory->jobs && id ? slots_of_id(memory, id) : NULL;
     for (size_t i = 0; at && i < WAYS; i++)
         if (at[i].id == id)
             return &at[i];
@@ -34,7 +34,7 @@ static struct dt_remembered *find_job(const struct dt_topic_memory *memory, int6
 }
 
 /* Returns the index of the topic, which is added if it is new; DT_TOPIC_MEMORY_TOPICS: there is no room for it. */
-static size_t number_of(struct dt_topic_memory *memory, struct dt_str topic)
+static size_t find_or_add_topic_index(struct dt_topic_memory *memory, struct dt_str topic)
 {
     size_t n = memory->n_topics;
     for (size_t i = n; i-- > 0;)
@@ -55,10 +55,10 @@ void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_
         memory->jobs = calloc(DT_TOPIC_MEMORY_JOBS, sizeof(*memory->jobs));
     if (!memory->jobs)
         return;
-    size_t number = number_of(memory, topic);
+    size_t number = find_or_add_topic_index(memory, topic);
     if (number == DT_TOPIC_MEMORY_TOPICS)
         return;
-    struct dt_remembered *at = places_of_id(memory, id);
+    struct dt_remembered *at = slots_of_id(memory, id);
     struct dt_remembered *place = find_job(memory, id);
     for (size_t i = 0; !place && i < WAYS; i++)
         if (at[i].id == 0)
@@ -109,7 +109,7 @@ static struct dt_limited_topic *find_limited(const struct dt_limit_memory *memor
     return NULL;
 }
 
-static bool is_old(const struct dt_limited_topic *topic, int64_t now_us)
+static bool is_limit_outdated(const struct dt_limited_topic *topic, int64_t now_us)
 {
     return now_us - topic->since_us >= (topic->allowed ? DT_LIMIT_GRANTED_US : DT_LIMIT_WAITS_US);
 }
@@ -117,7 +117,7 @@ static bool is_old(const struct dt_limited_topic *topic, int64_t now_us)
 size_t dt_limit_memory_allowed(const struct dt_limit_memory *memory, struct dt_str topic, int64_t now_us)
 {
     const struct dt_limited_topic *known = find_limited(memory, topic);
-    return known && !is_old(known, now_us) ? known->allowed : SIZE_MAX;
+    return known && !is_limit_outdated(known, now_us) ? known->allowed : SIZE_MAX;
 }
 
 void dt_limit_memory_set(struct dt_limit_memory *memory, struct dt_str topic, size_t n, int64_t now_us)
@@ -162,7 +162,7 @@ void dt_limit_memory_forget(struct dt_limit_memory *memory, struct dt_str topic)
 void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us)
 {
     for (size_t i = memory->n; i-- > 0;)
-        if (is_old(&memory->v[i], now_us))
+        if (is_limit_outdated(&memory->v[i], now_us))
             memory->v[i] = memory->v[--memory->n];
 }
 
@@ -172,7 +172,7 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us)
 #define PLACES (2 * (size_t)DT_ID_SET_MAX)
 
 /* Returns the id's slot, or the free slot where the id would be stored. */
-static int64_t *id_place(const struct dt_id_set *set, int64_t id)
+static int64_t *find_id_slot(const struct dt_id_set *set, int64_t id)
 {
     dt_assert_cmp(set->n, <=, DT_ID_SET_MAX); /* at least half of the slots are free */
     size_t at = (size_t)(((uint64_t)id * 0x9e3779b97f4a7c15u) >> 32) & (PLACES - 1);
@@ -187,7 +187,7 @@ bool dt_id_set_add(struct dt_id_set *set, int64_t id)
         set->v = calloc(PLACES, sizeof(*set->v));
     if (!set->v)
         return false;
-    int64_t *place = id_place(set, id);
+    int64_t *place = find_id_slot(set, id);
     if (*place == id)
         return true;
     if (set->n == DT_ID_SET_MAX)
@@ -199,7 +199,7 @@ bool dt_id_set_add(struct dt_id_set *set, int64_t id)
 
 bool dt_id_set_has(const struct dt_id_set *set, int64_t id)
 {
-    return set->n && *id_place(set, id) == id;
+    return set->n && *find_id_slot(set, id) == id;
 }
 
 void dt_id_set_empty(struct dt_id_set *set)

@@ -84,7 +84,8 @@ struct slots {
 };
 
 /* Returns the slot of a queue, or the free slot where the queue would be stored. */
-static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
+static uint32_t *find_queue_slot(const struct dt_fair_queues *fair, const struct slots *slots,
+                                 const struct dt_topic_of *of)
 {
     size_t at = hash_queue(of) & (slots->n - 1);
     for (; slots->v[at]; at = (at + 1) & (slots->n - 1)) {
@@ -99,7 +100,7 @@ static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *
 /* Returns the index of a queue in this due scan; adds a new queue at the end. */
 static uint32_t queue_index(struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
-    uint32_t *slot = slot_of(fair, slots, of);
+    uint32_t *slot = find_queue_slot(fair, slots, of);
     if (!*slot) {
         dt_assert_cmp(2 * fair->n_queues, <, slots->n);
         fair->queues[fair->n_queues] = (struct dt_due_queue){
@@ -116,7 +117,7 @@ static uint32_t queue_index_by_host(dt_shard_loop *l, const struct slots *slots,
     const struct dt_topic_of all = {.topic = of->topic, .dispatched = of->dispatched};
     if (!of->host || of->dispatched)
         return queue_index(&l->fair, slots, &all);
-    const bool known = *slot_of(&l->fair, slots, of);
+    const bool known = *find_queue_slot(&l->fair, slots, of);
     const uint32_t at = queue_index(&l->fair, slots, of);
     struct dt_due_queue *queue = &l->fair.queues[at];
     if (!known) {
@@ -149,8 +150,8 @@ static dt_status reserve_queues(struct dt_fair_queues *fair, size_t n, size_t qu
 
 /* Finds the topics of ids[0..n), ascending: in the cache, otherwise in MySQL. For timeouts, and for jobs that name a
  * host, MySQL is read each time. */
-static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host, struct dt_topic_of *out,
-                           struct dt_error *err)
+static dt_status find_topics_of_jobs(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host,
+                                     struct dt_topic_of *out, struct dt_error *err)
 {
     struct dt_fair_queues *fair = &l->fair;
     int64_t *asked = dt_arena_alloc(&fair->arena, n * sizeof(*asked));
@@ -191,7 +192,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
     for (size_t i = 0; i < n; i++)
         ids[i] = l->due.entries[i].id;
     qsort(ids, n, sizeof(*ids), dt_by_job_id);
-    status = topics_of(l, ids, n, by_host, topics, err);
+    status = find_topics_of_jobs(l, ids, n, by_host, topics, err);
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < n; i++) {
@@ -203,7 +204,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
     }
     for (size_t i = 0; i < fair->n_queues; i++) {
         const struct dt_topic_of own = {.topic = fair->queues[i].topic};
-        const uint32_t *slot = fair->queues[i].timeouts ? slot_of(fair, &slots, &own) : NULL;
+        const uint32_t *slot = fair->queues[i].timeouts ? find_queue_slot(fair, &slots, &own) : NULL;
         if (slot && *slot)
             fair->queues[i].own = &fair->queues[*slot - 1];
     }
@@ -228,7 +229,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 
 /* Fills fair.parts: how many jobs each queue may add to the batch. held_sets: a queue with a held set may add only jobs
  * that were just returned from it. */
-static void share_batch(dt_shard_loop *l, bool held_sets)
+static void share_batch_among_queues(dt_shard_loop *l, bool held_sets)
 {
     struct dt_fair_queues *fair = &l->fair;
     size_t few = 0;
@@ -291,7 +292,7 @@ static bool park_surplus(dt_shard_loop *l, const struct dt_entry *left, size_t s
 
 /* Adds the entries that get a place in the batch to the hints; stores all other entries in `left`, grouped by queue.
  * Returns their number. */
-static size_t take_hint(dt_shard_loop *l, size_t n, struct dt_entry *left)
+static size_t split_entries_by_share(dt_shard_loop *l, size_t n, struct dt_entry *left)
 {
     struct dt_fair_queues *fair = &l->fair;
     size_t end = 0;
@@ -338,12 +339,12 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
         own->met++;
         own->may += own == queue;
     }
-    share_batch(l, true);
+    share_batch_among_queues(l, true);
     /* maximal number of entries of each queue that may stay in the due set */
     size_t stay = (size_t)l->env->config->dispatch_batch_jobs;
     if (n == DT_SCAN_BATCHES * stay && l->fair.n_queues)
         stay /= l->fair.n_queues < PARKS_AT_ONCE ? l->fair.n_queues : PARKS_AT_ONCE;
-    *backlog = take_hint(l, n, left) > 0 && !park_surplus(l, left, stay);
+    *backlog = split_entries_by_share(l, n, left) > 0 && !park_surplus(l, left, stay);
     return DT_OK;
 }
 
@@ -370,7 +371,7 @@ static void skip_queue(dt_shard_loop *l, struct dt_due_queue *queue)
     dt_shard_skip(l, queue->hash);
 }
 
-static bool take_row(dt_shard_loop *l, size_t i, bool may)
+static bool hint_row_within_quota(dt_shard_loop *l, size_t i, bool may)
 {
     struct dt_fair_queue *part = &l->fair.parts[l->fair.of[i]];
     if (!may || part->quota == 0)
@@ -397,11 +398,11 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
     }
     for (size_t i = 0; i < n_head; i++)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
-    share_batch(l, false);
+    share_batch_among_queues(l, false);
     /* Moves the cursor, but not beyond the first job that may be sent and does not fit into the batch. */
     for (size_t i = 0; i < n_head; i++) {
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
-        bool taken = take_row(l, i, true);
+        bool taken = hint_row_within_quota(l, i, true);
         bool stays = !taken && !dt_closed_rule(queue->closed).parks;
         l->cursor.closed |= !taken && !stays;
         queue->left |= stays;
@@ -413,7 +414,7 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct d
      * keep their order. */
     for (size_t i = n_head; i < n; i++) {
         struct dt_due_queue *queue = &fair->queues[fair->of[i]];
-        if (!take_row(l, i, !queue->left && !queue->skipped))
+        if (!hint_row_within_quota(l, i, !queue->left && !queue->skipped))
             skip_queue(l, queue);
     }
     fair->head = n_head;

@@ -113,7 +113,7 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
 /* ---- the sender ---- */
 
 /* Records that the delivery failed. The leadership continues without the delivery. */
-static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_error *why)
+static void handle_sender_failure(dt_shard_loop *l, dt_status status, const struct dt_error *why)
 {
     struct dt_sender *s = &l->sender;
     int64_t now_us = dt_shard_mono_us(l);
@@ -130,12 +130,12 @@ static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_er
                      why);
 }
 
-static dt_status finish_opening(dt_shard_loop *l, struct dt_error *err)
+static dt_status finish_sender_opening(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_sender *s = &l->sender;
     struct dt_installation inst;
     if (s->status != DT_OK) {
-        sender_failed(l, s->status, &s->err);
+        handle_sender_failure(l, s->status, &s->err);
         return DT_OK;
     }
     dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
@@ -171,7 +171,7 @@ static dt_status finish_sending(dt_shard_loop *l)
     struct dt_delivered done;
     dt_status status = dt_delivery_finish(l->delivery, s->status, &l->fence, &l->flight.list, &done, &s->err);
     if (status != DT_OK) {
-        sender_failed(l, status, &s->err);
+        handle_sender_failure(l, status, &s->err);
         return DT_OK;
     }
     if (dt_shard_sender_stalled(l))
@@ -204,7 +204,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
         return DT_OK;
     }
     if (s->state == DT_SENDER_OPENING)
-        return finish_opening(l, err);
+        return finish_sender_opening(l, err);
     if (s->state == DT_SENDER_SENDING)
         return finish_sending(l);
     if (s->state == DT_SENDER_OPEN || s->idle || dt_shard_mono_us(l) < s->retry_us)

@@ -10,8 +10,8 @@
 
 /* Parks the entries that have the same topic, host and kind as seen[0] and cannot be sent now: in the held set of the
  * topic, of the host, or of the topic's timeouts. */
-static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
-                            struct dt_error *err)
+static dt_status park_topic_entries(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
+                                    struct dt_error *err)
 {
     struct dt_str topic = seen[0].hold;
     uint32_t host = seen[0].host;
@@ -75,7 +75,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
         struct dt_seen *seen = &txn->seen.v[i];
         bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
         if (seen->hold.p)
-            status = hold_topic(l, seen, txn->seen.n - i, held, &err);
+            status = park_topic_entries(l, seen, txn->seen.n - i, held, &err);
         else if (seen->id)
             fixes[n++] = (struct dt_fix){seen->id, seen->hint_ms, stays ? seen->next_ms : 0};
     }

@@ -20,7 +20,7 @@
  * unordered, and clocks differ. */
 #define AHEAD_BACK_MS 2000
 
-static void cursor_from_start(dt_shard_loop *l)
+static void reset_cursor(dt_shard_loop *l)
 {
     l->cursor.ms = l->cursor.id = 0;
     l->cursor.swept_ms = l->cursor.walk_ms = l->cursor.walk_id = 0;
@@ -28,7 +28,7 @@ static void cursor_from_start(dt_shard_loop *l)
 
 void dt_shard_due_from_start(dt_shard_loop *l)
 {
-    cursor_from_start(l);
+    reset_cursor(l);
     l->cursor.ahead_ms = l->cursor.ahead_id = l->cursor.ahead_us = 0;
 }
 
@@ -37,7 +37,7 @@ void dt_shard_due_again(dt_shard_loop *l)
     if (l->cursor.ahead_ended)
         dt_shard_due_from_start(l);
     else
-        cursor_from_start(l);
+        reset_cursor(l);
 }
 
 void dt_shard_read_through(dt_shard_loop *l)
@@ -65,7 +65,7 @@ void dt_shard_begin_scan(dt_shard_loop *l)
     if (from_start && c->left_ms && dt_shard_has_closed(l))
         c->ms = dt_earlier(c->swept_ms - AHEAD_BACK_MS, c->left_ms);
     else if (from_start) {
-        cursor_from_start(l);
+        reset_cursor(l);
         c->closed = false;
         c->topics_version = dt_topic_snapshot_version(l->snapshot);
     }
@@ -140,7 +140,7 @@ void dt_shard_ahead_end(dt_shard_loop *l)
     l->cursor.ahead_ended = true;
 }
 
-static size_t bit_of(const struct dt_shard_cursor *c, size_t hash)
+static size_t skipped_bit_of(const struct dt_shard_cursor *c, size_t hash)
 {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Fibonacci hashing, Knuth 6.4 */
     return (size_t)((((uint64_t)hash ^ c->salt * odd) * odd) >> (64 - DT_SKIPPED_BITS));
@@ -148,13 +148,13 @@ static size_t bit_of(const struct dt_shard_cursor *c, size_t hash)
 
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash)
 {
-    const size_t bit = bit_of(&l->cursor, hash);
+    const size_t bit = skipped_bit_of(&l->cursor, hash);
     return l->cursor.skipped[bit / 64] >> bit % 64 & 1;
 }
 
 void dt_shard_skip(dt_shard_loop *l, size_t hash)
 {
-    const size_t bit = bit_of(&l->cursor, hash);
+    const size_t bit = skipped_bit_of(&l->cursor, hash);
     l->cursor.skipped[bit / 64] |= UINT64_C(1) << bit % 64;
 }
 
@@ -196,7 +196,7 @@ struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 
 /* Records that the set was lost, and requests a rebuild. Holds the lock, so that the thread that ends an earlier
  * rebuild sees all of these changes or none. */
-static void lose_set(dt_shard_loop *l)
+static void record_lost_set(dt_shard_loop *l)
 {
     l->trust.says_whole = l->trust.rebuild_unasked = false;
     pthread_mutex_lock(&l->state_lock);
@@ -223,7 +223,7 @@ void dt_shard_read_map(dt_shard_loop *l)
     l->trust.filled_for = next.generation;
     /* The rebuild in progress fills the set for the old map, so it must begin again. */
     if (l->trust.marked && !l->trust.says_whole)
-        lose_set(l);
+        record_lost_set(l);
 }
 
 /* Raises a doubt: the shard's set may lack entries. Also notifies the housekeeper, which then compares the set with
@@ -255,8 +255,8 @@ bool dt_shard_believes_index(const dt_shard_loop *l)
 
 /* Replaces the marker `was`, which was seen in the set (NULL: whatever marker the set has), by this leadership's next
  * marker. */
-static dt_status put_marker(dt_shard_loop *l, const struct dt_marker *was, bool says_whole, bool *intact, bool *gone,
-                            struct dt_error *err)
+static dt_status replace_marker(dt_shard_loop *l, const struct dt_marker *was, bool says_whole, bool *intact,
+                                bool *gone, struct dt_error *err)
 {
     struct dt_marker next = dt_shard_marker(l);
     next.count++;
@@ -276,8 +276,8 @@ void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
 {
     struct dt_error err = {0};
     bool intact, gone;
-    if (!l->trust.up || !l->trust.marked || put_marker(l, was, l->trust.says_whole, &intact, &gone, &err) != DT_OK ||
-        gone)
+    if (!l->trust.up || !l->trust.marked ||
+        replace_marker(l, was, l->trust.says_whole, &intact, &gone, &err) != DT_OK || gone)
         dt_shard_trust_init(l);
 }
 
@@ -291,7 +291,7 @@ static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
     if (l->trust.marked)
         l->trust.rebuild_unasked = true;
     l->trust.marked = l->trust.says_whole = false;
-    dt_status status = put_marker(l, NULL, false, &intact, &gone, err);
+    dt_status status = replace_marker(l, NULL, false, &intact, &gone, err);
     if (status != DT_OK)
         return status;
     if (l->trust.rebuild_unasked || !intact) {
@@ -300,7 +300,7 @@ static dt_status write_first_marker(dt_shard_loop *l, struct dt_error *err)
                       l->shard);
         dt_outage_failed(&l->trust.outage, DT_OUTAGE_REDIS, "shard",
                          "the index was lost: reading from MySQL while it is rebuilt", DT_UNAVAILABLE, &why);
-        lose_set(l);
+        record_lost_set(l);
     }
     l->trust.marked = true;
     return DT_OK;
@@ -312,7 +312,7 @@ static dt_status write_next_marker(dt_shard_loop *l, bool says_whole, struct dt_
 {
     const struct dt_marker present = dt_shard_marker(l);
     bool intact, gone;
-    dt_status status = put_marker(l, &present, says_whole, &intact, &gone, err);
+    dt_status status = replace_marker(l, &present, says_whole, &intact, &gone, err);
     return status == DT_OK && gone ? write_first_marker(l, err) : status;
 }
 

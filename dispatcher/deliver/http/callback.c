@@ -37,7 +37,7 @@ static void add_header(struct head *h, struct dt_str name, struct dt_str value)
     h->v[h->n++] = (struct dt_http_header){name, value};
 }
 
-static struct dt_str copy_text(struct head *h, struct dt_str s)
+static struct dt_str copy_to_arena(struct head *h, struct dt_str s)
 {
     struct dt_str copied = dt_arena_copy(h->arena, s);
     h->failed = h->failed || (s.p && !copied.p);
@@ -46,7 +46,7 @@ static struct dt_str copy_text(struct head *h, struct dt_str s)
 
 /* ---- ours ---- */
 
-static void add_attribute(struct head *h, struct dt_str name, struct dt_str value)
+static void add_attribute_header(struct head *h, struct dt_str name, struct dt_str value)
 {
     if (!value.p)
         return;
@@ -73,19 +73,19 @@ static void add_attribute(struct head *h, struct dt_str name, struct dt_str valu
     }
     h->failed = h->failed || encoded.failed;
     if (!encoded.failed)
-        add_header(h, name, copy_text(h, dt_strbuf_str(&encoded)));
+        add_header(h, name, copy_to_arena(h, dt_strbuf_str(&encoded)));
     dt_strbuf_clear(&encoded);
 }
 
-static struct dt_str check_text(struct head *h, struct dt_str text)
+static struct dt_str mark_failed_if_null(struct head *h, struct dt_str text)
 {
     h->failed = h->failed || !text.p;
     return text;
 }
 
 /* Adds the CloudEvents attributes. Returns the event's id, "<job>/<attempt>", because other headers have it too. */
-static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *from, const char *installation,
-                                    int64_t now_ms)
+static struct dt_str add_attribute_headers(struct head *h, const struct dt_outgoing *from, const char *installation,
+                                           int64_t now_ms)
 {
     const struct dt_cloud_event event = dt_cloud_event_of(from, installation, now_ms);
     struct dt_cloud_event_attribute attributes[DT_CLOUD_EVENT_ATTRIBUTES];
@@ -102,22 +102,23 @@ static struct dt_str add_attributes(struct head *h, const struct dt_outgoing *fr
     for (size_t i = 0; i < n; i++) {
         if (strcmp(attributes[i].name, "ce_id") == 0)
             id = attributes[i].value;
-        add_attribute(
-            h, check_text(h, dt_arena_join(h->arena, DT_STR_LIT("ce-"), dt_str(attributes[i].name + strlen("ce_")))),
-            attributes[i].value);
+        add_attribute_header(h,
+                             mark_failed_if_null(h, dt_arena_join(h->arena, DT_STR_LIT("ce-"),
+                                                                  dt_str(attributes[i].name + strlen("ce_")))),
+                             attributes[i].value);
     }
     dt_assert(id.p);
     return id;
 }
 
-static dt_status add_webhook(struct head *h, struct dt_str id, const struct dt_outgoing *from,
-                             const struct dt_callback_setting *setting, int64_t now_ms)
+static dt_status add_webhook_headers(struct head *h, struct dt_str id, const struct dt_outgoing *from,
+                                     const struct dt_callback_setting *setting, int64_t now_ms)
 {
     struct dt_webhook webhook = {.id = id, .timestamp_s = (now_ms - setting->ahead_ms) / 1000, .body = from->payload};
     add_header(h, DT_STR_LIT("idempotency-key"), webhook.id);
     add_header(h, DT_STR_LIT("webhook-id"), webhook.id);
     add_header(h, DT_STR_LIT("webhook-timestamp"),
-               check_text(h, dt_arena_printf(h->arena, "%lld", (long long)webhook.timestamp_s)));
+               mark_failed_if_null(h, dt_arena_printf(h->arena, "%lld", (long long)webhook.timestamp_s)));
     add_header(h, DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION));
     if (!setting->secret)
         return DT_OK;
@@ -125,14 +126,14 @@ static dt_status add_webhook(struct head *h, struct dt_str id, const struct dt_o
     dt_status status = dt_webhook_sign(&webhook, setting->secret, &value);
     h->failed = h->failed || value.failed;
     if (status == DT_OK && !value.failed)
-        add_header(h, DT_STR_LIT("webhook-signature"), copy_text(h, dt_strbuf_str(&value)));
+        add_header(h, DT_STR_LIT("webhook-signature"), copy_to_arena(h, dt_strbuf_str(&value)));
     dt_strbuf_clear(&value);
     return status;
 }
 
 /* ---- the callers' ---- */
 
-static void add_callers(struct head *h, struct dt_str text, dt_json *json)
+static void add_caller_headers(struct head *h, struct dt_str text, dt_json *json)
 {
     struct dt_caller_headers callers;
     struct dt_str name;
@@ -142,14 +143,14 @@ static void add_callers(struct head *h, struct dt_str text, dt_json *json)
     while (dt_caller_headers_next(&callers, &name, &value)) {
         if (dt_callback_header_name_check(name) || dt_callback_header_value_check(value))
             continue;
-        struct dt_str copied = copy_text(h, value);
+        struct dt_str copied = copy_to_arena(h, value);
         size_t at = 0;
         while (at < h->n && !(h->v[at].name.n == name.n && strncasecmp(h->v[at].name.p, name.p, name.n) == 0))
             at++;
         if (at < h->n)
             h->v[at].value = copied;
         else
-            add_header(h, copy_text(h, name), copied);
+            add_header(h, copy_to_arena(h, name), copied);
     }
 }
 
@@ -157,12 +158,12 @@ dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callba
                           dt_json *json, struct dt_arena *arena, struct dt_http_request *request)
 {
     struct head h = {.arena = arena};
-    const struct dt_str id = add_attributes(&h, from, setting->installation, now_ms);
-    dt_status status = h.failed ? DT_NOMEM : add_webhook(&h, id, from, setting, now_ms);
+    const struct dt_str id = add_attribute_headers(&h, from, setting->installation, now_ms);
+    dt_status status = h.failed ? DT_NOMEM : add_webhook_headers(&h, id, from, setting, now_ms);
     if (status != DT_OK)
         return status;
-    add_callers(&h, setting->headers, json);
-    add_callers(&h, from->headers, json);
+    add_caller_headers(&h, setting->headers, json);
+    add_caller_headers(&h, from->headers, json);
     request->headers = h.v;
     request->n_headers = h.n;
     request->body = from->payload;
@@ -241,7 +242,7 @@ static dt_status add_error(struct dt_callback_outcome *out, const char *code, st
 }
 
 /* Returns whether the answer's body is a report: decides by the media type, without its parameters. */
-static bool is_report(const struct dt_http_answer *answer)
+static bool is_report_answer(const struct dt_http_answer *answer)
 {
     if (!answer->content_type.p)
         return false;
@@ -251,8 +252,8 @@ static bool is_report(const struct dt_http_answer *answer)
                               "application/vnd.duetime.result+json");
 }
 
-static void start_result(struct dt_callback_outcome *out, const struct dt_callback_attempt *attempt,
-                         enum dt_result_status status)
+static void init_result(struct dt_callback_outcome *out, const struct dt_callback_attempt *attempt,
+                        enum dt_result_status status)
 {
     out->result = (struct dt_result){
         .job_id = attempt->job_id, .attempt = attempt->attempt, .status = status, .retry_after_ms = -1};
@@ -260,8 +261,8 @@ static void start_result(struct dt_callback_outcome *out, const struct dt_callba
 
 /* Sets the delay of the retry after a failure from the answer's header Retry-After, unless the report already sets a
  * delay. */
-static void take_retry_after(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
-                             struct dt_callback_outcome *out)
+static void apply_retry_after(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                              struct dt_callback_outcome *out)
 {
     bool wanted = out->result.status == DT_RESULT_FAILED && out->result.retry_after_ms < 0;
     if (wanted && answer->retry_after.p)
@@ -286,8 +287,8 @@ static dt_status decode_report(const struct dt_http_answer *answer, const struct
     if (faults.n)
         out->fault = faults.v[0].reason.p;
     if (status != DT_OK)
-        start_result(out, attempt, DT_RESULT_FAILED);
-    take_retry_after(answer, attempt, out);
+        init_result(out, attempt, DT_RESULT_FAILED);
+    apply_retry_after(answer, attempt, out);
     return status == DT_OK ? status : add_error(out, "http_report", answer->body, arena);
 }
 
@@ -296,7 +297,7 @@ dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct 
 {
     char code[32];
     *out = (struct dt_callback_outcome){.kind = DT_CALLBACK_RESULT, .duration_ms = -1};
-    start_result(out, attempt, DT_RESULT_SUCCEEDED);
+    init_result(out, attempt, DT_RESULT_SUCCEEDED);
     if (answer->end == DT_HTTP_UNKNOWN || answer->end == DT_HTTP_WITHHELD) {
         out->kind = DT_CALLBACK_UNKNOWN;
         return DT_OK;
@@ -310,10 +311,10 @@ dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct 
     if (answer->status < 200 || answer->status > 299) {
         snprintf(code, sizeof(code), "http_%d", answer->status);
         out->result.status = answer->status == 410 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED;
-        take_retry_after(answer, attempt, out);
+        apply_retry_after(answer, attempt, out);
         return add_error(out, code, answer->body, arena);
     }
-    if (is_report(answer))
+    if (is_report_answer(answer))
         return decode_report(answer, attempt, json, arena, out);
     if (answer->status == 202)
         out->kind = DT_CALLBACK_TAKEN;

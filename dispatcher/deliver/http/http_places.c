@@ -1,5 +1,5 @@
 /* Shares the places of the process, and those of each host (struct shared), in two steps: among the owners by
- * dt_shares, then the share of each owner among its topics by places_left. */
+ * dt_shares, then the share of each owner among its topics by count_places_left. */
 #include "http_places.h"
 
 #include "base/assert.h"
@@ -16,7 +16,7 @@
 struct dt_place_topic {
     struct dt_place_owner *owner;
     unsigned held;
-    /* Number of places that the topic may take in addition to its part of the free places (places_left). */
+    /* Number of places that the topic may take in addition to its part of the free places (count_places_left). */
     unsigned earned;
     size_t bytes;
     UT_hash_handle hh;
@@ -63,42 +63,42 @@ struct dt_places {
 
 /* ---- the topics of an owner ---- */
 
-static bool another_waits(const struct dt_place_topic *topic, int64_t now_us)
+static bool another_topic_waits(const struct dt_place_topic *topic, int64_t now_us)
 {
     const struct dt_place_owner *owner = topic->owner;
     return owner->waiter && owner->waiter != topic && now_us - owner->waiter_us < WAITS_US;
 }
 
-static bool may_take(const struct dt_place_topic *topic, int64_t now_us)
+static bool may_take_place(const struct dt_place_topic *topic, int64_t now_us)
 {
     const struct dt_place_owner *owner = topic->owner;
     if (owner->used >= owner->limit)
         return false;
-    return topic->held < owner->limit - owner->used || (topic->earned > 0 && !another_waits(topic, now_us));
+    return topic->held < owner->limit - owner->used || (topic->earned > 0 && !another_topic_waits(topic, now_us));
 }
 
 /* Returns how many places the topic may take one after another. With each place that it takes, its owner has one free
  * place fewer, and the topic holds one place more. */
-static unsigned places_left(const struct dt_place_topic *topic, int64_t now_us)
+static unsigned count_places_left(const struct dt_place_topic *topic, int64_t now_us)
 {
     const struct dt_place_owner *owner = topic->owner;
     unsigned left = owner->limit > owner->used ? owner->limit - owner->used : 0;
     unsigned free_part = topic->held < left ? (left - topic->held + 1) / 2 : 0;
-    unsigned earned = another_waits(topic, now_us) ? 0 : topic->earned;
+    unsigned earned = another_topic_waits(topic, now_us) ? 0 : topic->earned;
     return free_part + earned < left ? free_part + earned : left;
 }
 
-static void record_waiter(const struct dt_place_topic *topic, int64_t now_us)
+static void record_waiting_topic(const struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
-    if (owner->used < owner->limit || (another_waits(topic, now_us) && owner->waiter->held <= topic->held))
+    if (owner->used < owner->limit || (another_topic_waits(topic, now_us) && owner->waiter->held <= topic->held))
         return;
     owner->waiter = topic;
     owner->waiter_us = now_us;
 }
 
 /* Takes a place for the topic. The caller has just checked that the owner may take a place. */
-static void take_shared(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
+static void take_shared_place(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
     dt_assert_cmp(owner->used, <, owner->limit);
@@ -115,7 +115,7 @@ static void take_shared(struct shared *shared, struct dt_place_topic *topic, int
     dt_assert_cmp(shared->shares.used, <=, shared->shares.total);
 }
 
-static void return_shared(struct shared *shared, struct dt_place_topic *topic, enum dt_place_end end)
+static void return_shared_place(struct shared *shared, struct dt_place_topic *topic, enum dt_place_end end)
 {
     struct dt_place_owner *owner = topic->owner;
     const unsigned part = owner->limit / EARNED_PART;
@@ -133,7 +133,7 @@ static void return_shared(struct shared *shared, struct dt_place_topic *topic, e
 
 /* ---- the owners of places of one kind ---- */
 
-static void drop_owner(struct shared *shared, struct dt_place_owner *owner)
+static void free_owner(struct shared *shared, struct dt_place_owner *owner)
 {
     struct dt_place_topic *topic;
     struct dt_place_topic *next;
@@ -146,21 +146,21 @@ static void drop_owner(struct shared *shared, struct dt_place_owner *owner)
     free(owner);
 }
 
-static void clear_shared(struct shared *shared)
+static void clear_shared_places(struct shared *shared)
 {
     struct dt_place_owner *owner;
     struct dt_place_owner *next;
     HASH_ITER(hh, shared->owners, owner, next)
-    drop_owner(shared, owner);
+    free_owner(shared, owner);
     dt_shares_clear(&shared->shares);
 }
 
-static bool is_slowed(const struct shared *shared, const struct dt_place_owner *owner)
+static bool is_owner_reduced(const struct shared *shared, const struct dt_place_owner *owner)
 {
     return owner->most < shared->shares.total;
 }
 
-static struct dt_place_owner *owner_of(struct shared *shared, int64_t id)
+static struct dt_place_owner *find_or_add_owner(struct shared *shared, int64_t id)
 {
     struct dt_place_owner *owner;
     HASH_FIND(hh, shared->owners, &id, sizeof(id), owner);
@@ -180,10 +180,10 @@ static struct dt_place_owner *owner_of(struct shared *shared, int64_t id)
 }
 
 /* Returns the topic's entry; creates it if it is missing. Also computes the owner's current limit. */
-static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_place_for *who, int64_t now_us)
+static struct dt_place_topic *find_or_add_topic(struct shared *shared, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_topic *topic;
-    struct dt_place_owner *owner = owner_of(shared, who->owner);
+    struct dt_place_owner *owner = find_or_add_owner(shared, who->owner);
     if (!owner)
         return NULL;
     size_t share = 0;
@@ -202,8 +202,8 @@ static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_pl
             return topic;
     }
     free(topic);
-    if (!owner->topics && !is_slowed(shared, owner))
-        drop_owner(shared, owner);
+    if (!owner->topics && !is_owner_reduced(shared, owner))
+        free_owner(shared, owner);
     return NULL;
 }
 
@@ -218,22 +218,22 @@ static void drop_idle_topic(struct shared *shared, struct dt_place_topic *topic,
         owner->waiter = NULL;
     HASH_DEL(owner->topics, topic);
     free(topic);
-    if (!owner->topics && !is_slowed(shared, owner))
-        drop_owner(shared, owner);
+    if (!owner->topics && !is_owner_reduced(shared, owner))
+        free_owner(shared, owner);
 }
 
 /* ---- hosts ---- */
 
-static void drop_host(dt_places *places, struct dt_place_host *host)
+static void free_host(dt_places *places, struct dt_place_host *host)
 {
-    clear_shared(&host->shared);
+    clear_shared_places(&host->shared);
     HASH_DEL(places->hosts, host);
     if (host->by_number.tbl)
         HASH_DELETE(by_number, places->numbers, host);
     free(host);
 }
 
-static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64_t now_us)
+static struct dt_place_host *find_or_add_host(dt_places *places, struct dt_str key, int64_t now_us)
 {
     struct dt_place_host *first = places->hosts;
     struct dt_place_host *host;
@@ -244,7 +244,7 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
      * to the end of the list. */
     bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
     if (first && first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US)) {
-        drop_host(places, first);
+        free_host(places, first);
     } else if (first && first->hh.next) { /* moving the host needs no memory, because the hash table is kept */
         HASH_DEL(places->hosts, first);
         HASH_ADD_KEYPTR(hh, places->hosts, first->key, strlen(first->key), first);
@@ -268,21 +268,21 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
 
 /* ---- taking ---- */
 
-static void drop_idle(dt_places *places, const struct dt_place *place, int64_t now_us)
+static void drop_idle_entries(dt_places *places, const struct dt_place *place, int64_t now_us)
 {
     if (place->in_process)
         drop_idle_topic(&places->shared, place->in_process, now_us);
     if (place->at_host)
         drop_idle_topic(&place->host->shared, place->at_host, now_us);
     if (place->host && !place->host->shared.owners)
-        drop_host(places, place->host);
+        free_host(places, place->host);
 }
 
 /* Returns the topic's entry among those of the process; creates it if it is missing. Also computes the owner's current
  * limit of bytes. */
-static struct dt_place_topic *topic_in_process(dt_places *places, const struct dt_place_for *who, int64_t now_us)
+static struct dt_place_topic *find_process_topic(dt_places *places, const struct dt_place_for *who, int64_t now_us)
 {
-    struct dt_place_topic *topic = topic_of(&places->shared, who, now_us);
+    struct dt_place_topic *topic = find_or_add_topic(&places->shared, who, now_us);
     if (!topic || dt_shares_most(&places->bytes, who->owner, now_us, &topic->owner->bytes_limit))
         return topic;
     drop_idle_topic(&places->shared, topic, now_us);
@@ -290,23 +290,23 @@ static struct dt_place_topic *topic_in_process(dt_places *places, const struct d
 }
 
 /* Fills *place with the entries of the host and the topic. False: memory ran out, and *place needs no cleanup. */
-static bool find_entries(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
-                         struct dt_place *place)
+static bool find_place_entries(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
+                               struct dt_place *place)
 {
-    *place = (struct dt_place){.host = host_of(places, host, now_us), .taken_us = now_us};
+    *place = (struct dt_place){.host = find_or_add_host(places, host, now_us), .taken_us = now_us};
     if (place->host)
-        place->at_host = topic_of(&place->host->shared, who, now_us);
+        place->at_host = find_or_add_topic(&place->host->shared, who, now_us);
     if (place->at_host)
-        place->in_process = topic_in_process(places, who, now_us);
+        place->in_process = find_process_topic(places, who, now_us);
     if (place->in_process)
         return true;
-    drop_idle(places, place, now_us);
+    drop_idle_entries(places, place, now_us);
     return false;
 }
 
 /* Returns whether the topic may hold this many more bytes. An owner's bytes are shared among its topics by the same
  * rule as its places. */
-static bool bytes_fit(const struct dt_place_topic *topic, size_t bytes)
+static bool topic_may_hold_bytes(const struct dt_place_topic *topic, size_t bytes)
 {
     const struct dt_place_owner *owner = topic->owner;
     const size_t left = owner->bytes_limit > owner->bytes ? owner->bytes_limit - owner->bytes : 0;
@@ -323,19 +323,19 @@ static unsigned min_unsigned(unsigned a, unsigned b)
 dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who, size_t bytes,
                          int64_t now_us, struct dt_place *out)
 {
-    if (!find_entries(places, host, who, now_us, out))
+    if (!find_place_entries(places, host, who, now_us, out))
         return DT_NOMEM;
-    bool may = may_take(out->at_host, now_us) && may_take(out->in_process, now_us) &&
-               bytes_fit(out->in_process, bytes) &&
+    bool may = may_take_place(out->at_host, now_us) && may_take_place(out->in_process, now_us) &&
+               topic_may_hold_bytes(out->in_process, bytes) &&
                dt_shares_take(&places->bytes, out->in_process->owner->id, bytes, now_us);
     if (!may) {
-        record_waiter(out->at_host, now_us);
-        record_waiter(out->in_process, now_us);
-        drop_idle(places, out, now_us);
+        record_waiting_topic(out->at_host, now_us);
+        record_waiting_topic(out->in_process, now_us);
+        drop_idle_entries(places, out, now_us);
         return DT_FULL;
     }
-    take_shared(&out->host->shared, out->at_host, now_us);
-    take_shared(&places->shared, out->in_process, now_us);
+    take_shared_place(&out->host->shared, out->at_host, now_us);
+    take_shared_place(&places->shared, out->in_process, now_us);
     out->bytes = bytes;
     out->in_process->bytes += bytes;
     out->in_process->owner->bytes += bytes;
@@ -346,16 +346,17 @@ dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_
 unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place place;
-    if (!find_entries(places, host, who, now_us, &place))
+    if (!find_place_entries(places, host, who, now_us, &place))
         return 0;
-    unsigned room = bytes_fit(place.in_process, 0)
-                        ? min_unsigned(places_left(place.at_host, now_us), places_left(place.in_process, now_us))
-                        : 0;
+    unsigned room =
+        topic_may_hold_bytes(place.in_process, 0)
+            ? min_unsigned(count_places_left(place.at_host, now_us), count_places_left(place.in_process, now_us))
+            : 0;
     if (room == 0) {
-        record_waiter(place.at_host, now_us);
-        record_waiter(place.in_process, now_us);
+        record_waiting_topic(place.at_host, now_us);
+        record_waiting_topic(place.in_process, now_us);
     }
-    drop_idle(places, &place, now_us);
+    drop_idle_entries(places, &place, now_us);
     return room;
 }
 
@@ -372,12 +373,12 @@ unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_pla
 
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us)
 {
-    struct dt_place_topic *topic = topic_in_process(places, who, now_us);
+    struct dt_place_topic *topic = find_process_topic(places, who, now_us);
     if (!topic)
         return 0;
-    unsigned room = bytes_fit(topic, 0) ? places_left(topic, now_us) : 0;
+    unsigned room = topic_may_hold_bytes(topic, 0) ? count_places_left(topic, now_us) : 0;
     if (room == 0)
-        record_waiter(topic, now_us);
+        record_waiting_topic(topic, now_us);
     drop_idle_topic(&places->shared, topic, now_us);
     return room;
 }
@@ -399,8 +400,8 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
     const struct dt_place gone = *place;
     struct dt_place_owner *owner = gone.at_host->owner;
     dt_assert_cmp(gone.in_process->bytes, >=, gone.bytes);
-    return_shared(&gone.host->shared, gone.at_host, end);
-    return_shared(&places->shared, gone.in_process, end);
+    return_shared_place(&gone.host->shared, gone.at_host, end);
+    return_shared_place(&places->shared, gone.in_process, end);
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
     dt_shares_give_back(&places->bytes, gone.in_process->owner->id, gone.bytes);
@@ -413,7 +414,7 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
         owner->most = half ? half : 1;
         owner->slowed_us = now_us;
     }
-    drop_idle(places, &gone, now_us);
+    drop_idle_entries(places, &gone, now_us);
 }
 
 /* ---- lifetime ---- */
@@ -437,8 +438,8 @@ void dt_places_free(dt_places *places)
     if (!places)
         return;
     HASH_ITER(hh, places->hosts, host, next)
-    drop_host(places, host);
-    clear_shared(&places->shared);
+    free_host(places, host);
+    clear_shared_places(&places->shared);
     dt_shares_clear(&places->bytes);
     free(places);
 }

@@ -41,7 +41,7 @@ static void extend_lease(dt_hands *hands, int64_t sent_us)
     dt_lease_extend(&hands->lease, sent_us);
 }
 
-static dt_status take_number(dt_hands *hands, dt_store *store, struct dt_error *err)
+static dt_status acquire_owner_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = (int64_t)(hands->env.random(hands->env.arg) >> 1) | 1;
     int64_t now_us = dt_pool_now_us(hands);
@@ -58,21 +58,21 @@ static dt_status take_number(dt_hands *hands, dt_store *store, struct dt_error *
     return DT_OK;
 }
 
-static void drop_number(dt_hands *hands)
+static void forget_owner_number(dt_hands *hands)
 {
     hands->owner = 0;
     dt_lease_end(&hands->lease);
     dt_http_client_write_over(hands->client);
 }
 
-static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error *err)
+static dt_status renew_owner_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     bool there;
     int64_t now_us = dt_pool_now_us(hands);
     int64_t sent_us = dt_clock_boot_us(hands->env.clock);
     if (!DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, sent_us))) {
         DT_LOG(WARN, "callbacks", "the lease has ended: callbacks that were not sent are released");
-        drop_number(hands);
+        forget_owner_number(hands);
         return DT_OK;
     }
     if (now_us - hands->renewed_us < renew_every_us(hands))
@@ -82,7 +82,7 @@ static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error 
     if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_pool_lease_runs(hands)))
         extend_lease(hands, sent_us);
     else if (status == DT_OK)
-        drop_number(hands);
+        forget_owner_number(hands);
     hands->renewed_us = now_us;
     return status;
 }
@@ -90,10 +90,10 @@ static dt_status renew_number(dt_hands *hands, dt_store *store, struct dt_error 
 /* Gives up the owner number. If this process still has attempts, because a leader has just claimed some, the number's
  * row is not deleted but expires with its lease, so that no attempt is ended as lost while it is being sent. At the end
  * of the process nothing is sent any more, so the row is deleted at once. */
-static dt_status give_up_number(dt_hands *hands, dt_store *store, struct dt_error *err)
+static dt_status release_owner_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     int64_t number = hands->owner;
-    drop_number(hands);
+    forget_owner_number(hands);
     pthread_mutex_lock(&hands->lock);
     bool any = hands->n_all > 0;
     pthread_mutex_unlock(&hands->lock);
@@ -104,7 +104,7 @@ static dt_status give_up_number(dt_hands *hands, dt_store *store, struct dt_erro
 
 /* Takes, renews or gives up the owner number. The number is kept while this process has attempts that are not recorded,
  * because leaders end the attempts of a number that was given up as lost. */
-static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *err)
+static dt_status update_owner_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
     if (hands->wanted || hands->n_all > 0)
@@ -113,12 +113,12 @@ static dt_status keep_number(dt_hands *hands, dt_store *store, struct dt_error *
     pthread_mutex_unlock(&hands->lock);
     bool used =
         hands->client && !hands->leaving && hands->used_us && dt_pool_now_us(hands) - hands->used_us < UNUSED_US;
-    dt_status status = hands->owner ? renew_number(hands, store, err) : DT_OK;
+    dt_status status = hands->owner ? renew_owner_number(hands, store, err) : DT_OK;
     if (status != DT_OK)
         return status;
     if (used && !hands->owner)
-        return take_number(hands, store, err);
-    return !used && hands->owner && !hands->leaving ? give_up_number(hands, store, err) : DT_OK;
+        return acquire_owner_number(hands, store, err);
+    return !used && hands->owner && !hands->leaving ? release_owner_number(hands, store, err) : DT_OK;
 }
 
 /* ---- attempts that are given away ---- */
@@ -129,7 +129,7 @@ struct given {
     size_t n;
 };
 
-static void take_unwanted(dt_hands *hands, struct given *given)
+static void take_unwanted_callbacks(dt_hands *hands, struct given *given)
 {
     given->list = NULL;
     given->n = 0;
@@ -145,10 +145,10 @@ static void take_unwanted(dt_hands *hands, struct given *given)
     pthread_mutex_unlock(&hands->lock);
 }
 
-static dt_status give_away(dt_hands *hands, struct dt_error *err)
+static dt_status return_unwanted_attempts(dt_hands *hands, struct dt_error *err)
 {
     struct given given;
-    for (take_unwanted(hands, &given); given.n; take_unwanted(hands, &given)) {
+    for (take_unwanted_callbacks(hands, &given); given.n; take_unwanted_callbacks(hands, &given)) {
         int64_t owner = given.list->owner;
         qsort(given.ids, given.n, sizeof(*given.ids), dt_by_job_id);
         dt_status status = dt_store_hands_give_away(hands->keeper_store, owner, given.ids, given.n, err);
@@ -175,7 +175,7 @@ static dt_status give_away(dt_hands *hands, struct dt_error *err)
 
 /* ---- claims in doubt ---- */
 
-static dt_status resolve_doubt(dt_hands *hands, unsigned shard, int64_t owner, struct dt_error *err)
+static dt_status resolve_claim_in_doubt(dt_hands *hands, unsigned shard, int64_t owner, struct dt_error *err)
 {
     struct dt_hand *v;
     size_t of_shard = 0;
@@ -209,7 +209,7 @@ static dt_status resolve_doubt(dt_hands *hands, unsigned shard, int64_t owner, s
     return DT_OK;
 }
 
-static dt_status resolve_doubts(dt_hands *hands, struct dt_error *err)
+static dt_status resolve_claims_in_doubt(dt_hands *hands, struct dt_error *err)
 {
     pthread_mutex_lock(&hands->lock);
     bool some = hands->some_doubt;
@@ -220,7 +220,7 @@ static dt_status resolve_doubts(dt_hands *hands, struct dt_error *err)
         pthread_mutex_lock(&hands->lock);
         int64_t owner = hands->doubts[shard];
         pthread_mutex_unlock(&hands->lock);
-        status = owner ? resolve_doubt(hands, shard, owner, err) : DT_OK;
+        status = owner ? resolve_claim_in_doubt(hands, shard, owner, err) : DT_OK;
     }
     if (status == DT_OK) {
         if (some)
@@ -236,7 +236,7 @@ static dt_status resolve_doubts(dt_hands *hands, struct dt_error *err)
 /* ---- attempts that other processes have lost ---- */
 
 /* Finds lost attempts. Reads all pages, because lost attempts of halted shards stay on the first pages. */
-static dt_status find_lost(dt_hands *hands, struct dt_error *err)
+static dt_status find_lost_attempts(dt_hands *hands, struct dt_error *err)
 {
     struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
     if (dt_pool_now_us(hands) < hands->look_us)
@@ -256,18 +256,18 @@ static dt_status find_lost(dt_hands *hands, struct dt_error *err)
 
 /* ---- ticks ---- */
 
-static int64_t tick_renewer(void *arg, void *store)
+static int64_t tick_number_renewer(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
     /* Gives up the owner number at the end of the process: leaders then end its remaining attempts as lost. */
     if (dt_chore_stopping(&hands->renewer)) {
-        if (hands->owner && give_up_number(hands, store, &err) != DT_OK)
+        if (hands->owner && release_owner_number(hands, store, &err) != DT_OK)
             DT_LOG(INFO, "callbacks", "the attempts of this process will be lost when its lease ends",
                    DT_S("reason", err.text));
         return INT64_MAX;
     }
-    const dt_status status = keep_number(hands, store, &err);
+    const dt_status status = update_owner_number(hands, store, &err);
     if (status != DT_OK)
         return dt_chore_failed(&hands->renewer, DT_OUTAGE_MYSQL, "the lease is not renewed", status, &err, PAUSE_US);
     if (hands->owner)
@@ -275,16 +275,16 @@ static int64_t tick_renewer(void *arg, void *store)
     return hands->client ? dt_pool_now_us(hands) + LOOK_US : INT64_MAX;
 }
 
-static int64_t tick_keeper(void *arg, void *store)
+static int64_t tick_attempt_keeper(void *arg, void *store)
 {
     dt_hands *hands = arg;
     struct dt_error err = {0};
     hands->keeper_store = store;
-    dt_status status = resolve_doubts(hands, &err);
+    dt_status status = resolve_claims_in_doubt(hands, &err);
     if (status == DT_OK)
-        status = give_away(hands, &err);
+        status = return_unwanted_attempts(hands, &err);
     if (status == DT_OK)
-        status = find_lost(hands, &err);
+        status = find_lost_attempts(hands, &err);
     if (status != DT_OK)
         return dt_chore_failed(&hands->keeper, DT_OUTAGE_MYSQL, "lost callbacks are not found", status, &err, PAUSE_US);
     return hands->look_us;
@@ -345,7 +345,7 @@ static void update_index(dt_hands *hands, const struct batch *batch)
 
 /* Removes the attempts whose outcome is recorded from this process's list, and returns all other attempts of the batch
  * to the queue of answers. Returns whether all outcomes were recorded. */
-static bool release_recorded(dt_hands *hands, const struct batch *batch, bool recorded)
+static bool release_recorded_attempts(dt_hands *hands, const struct batch *batch, bool recorded)
 {
     bool all = recorded;
     pthread_mutex_lock(&hands->lock);
@@ -380,13 +380,13 @@ static bool record_batch(dt_hands *hands, struct batch *batch)
     if (status != DT_OK) {
         dt_outage_failed(&hands->recorder_outage, DT_OUTAGE_MYSQL, "callbacks",
                          "outcomes of callbacks are not recorded", status, &err);
-        return release_recorded(hands, batch, false);
+        return release_recorded_attempts(hands, batch, false);
     }
     dt_outage_over(&hands->recorder_outage);
     dt_metric_observe(hands->meters.recorded, (double)batch->n);
     update_index(hands, batch);
     hands->env.ended(hands->env.arg);
-    return release_recorded(hands, batch, true);
+    return release_recorded_attempts(hands, batch, true);
 }
 
 static void run_recorder(void *arg)
@@ -429,7 +429,7 @@ static void run_recorder(void *arg)
 /* Longest wait, after the running callbacks have ended, until MySQL has recorded their outcomes. */
 #define RECORD_US INT64_C(3000000)
 
-static dt_status make_client(dt_hands *hands, struct dt_error *err)
+static dt_status make_http_client(dt_hands *hands, struct dt_error *err)
 {
     const struct dt_config *config = hands->env.config;
     struct dt_http_settings settings = {.max_in_flight = (unsigned)config->callbacks_max_in_flight,
@@ -446,7 +446,7 @@ static dt_status make_client(dt_hands *hands, struct dt_error *err)
     return status == DT_OK ? dt_http_client_new(&settings, &hands->client, err) : status;
 }
 
-static dt_status make_parts(dt_hands *hands, struct dt_error *err)
+static dt_status make_pool_parts(dt_hands *hands, struct dt_error *err)
 {
     const struct dt_hands_env *env = &hands->env;
     const struct dt_places_limits limits = {.max_in_flight = (unsigned)env->config->callbacks_max_in_flight,
@@ -463,7 +463,7 @@ static dt_status make_parts(dt_hands *hands, struct dt_error *err)
     return status == DT_OK ? dt_index_new(env->config, env->installation, env->clock, &hands->index, err) : status;
 }
 
-static void free_parts(dt_hands *hands)
+static void free_pool_parts(dt_hands *hands)
 {
     struct dt_callback *callback;
     struct dt_callback *next;
@@ -483,7 +483,7 @@ static void free_parts(dt_hands *hands)
 
 /* Stops the client first and frees it last: the client's thread wakes the recorder and the keeper, and the renewer sets
  * the client's write deadline. A thread or chore that was never started may be stopped. */
-static void end_threads(dt_hands *hands)
+static void stop_threads(dt_hands *hands)
 {
     if (hands->client)
         dt_http_client_stop(hands->client);
@@ -523,21 +523,22 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
             dt_counter("duetime_callbacks_given_away_total",
                        "Callback attempts that this process gave up, so that the leader starts the next attempt.", ""),
     };
-    dt_status status = make_parts(hands, err);
+    dt_status status = make_pool_parts(hands, err);
     if (status == DT_OK && hands->enabled)
-        status = make_client(hands, err);
+        status = make_http_client(hands, err);
     if (status == DT_OK)
         status = dt_thread_start(&hands->recorder, "hands-recorder", run_recorder, hands, err);
     if (status == DT_OK) {
-        hands->renewer = (struct dt_chore){.name = "callback-lease", .tick = tick_renewer, .arg = hands, .last = true};
-        hands->keeper = (struct dt_chore){.name = "callback-keeper", .tick = tick_keeper, .arg = hands};
+        hands->renewer =
+            (struct dt_chore){.name = "callback-lease", .tick = tick_number_renewer, .arg = hands, .last = true};
+        hands->keeper = (struct dt_chore){.name = "callback-keeper", .tick = tick_attempt_keeper, .arg = hands};
         dt_chores_add(env->urgent, &hands->renewer);
         dt_chores_add(env->chores, &hands->keeper);
         *out = hands;
         return DT_OK;
     }
-    end_threads(hands);
-    free_parts(hands);
+    stop_threads(hands);
+    free_pool_parts(hands);
     return status;
 }
 
@@ -560,6 +561,6 @@ void dt_hands_stop(dt_hands *hands)
     if (hands->client)
         dt_http_client_stop(hands->client);
     wait_until_no_attempts(hands, RECORD_US);
-    end_threads(hands);
-    free_parts(hands);
+    stop_threads(hands);
+    free_pool_parts(hands);
 }

@@ -31,7 +31,7 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
 }
 
 /* Passes a callback that will not be sent, or whose outcome is unknown, to the keeper. Any thread. */
-static void queue_unwanted(dt_hands *hands, struct dt_callback *callback)
+static void queue_unwanted_callback(dt_hands *hands, struct dt_callback *callback)
 {
     pthread_mutex_lock(&hands->lock);
     callback->next = hands->unwanted;
@@ -54,7 +54,7 @@ void dt_pool_tell_room(dt_hands *hands)
 
 /* Returns the next shard that was refused places, beginning after the shard whose leader was woken last. DT_SHARDS_MAX:
  * no shard was refused places. */
-static unsigned next_refused(dt_hands *hands)
+static unsigned next_refused_shard(dt_hands *hands)
 {
     for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {
         unsigned shard = (hands->told + i) % DT_SHARDS_MAX;
@@ -69,12 +69,12 @@ bool dt_pool_tell_some(dt_hands *hands, size_t most)
     bool others = true;
     for (size_t i = 0; i < most && others; i++) {
         pthread_mutex_lock(&hands->lock);
-        unsigned shard = next_refused(hands);
+        unsigned shard = next_refused_shard(hands);
         if (shard < DT_SHARDS_MAX) {
             hands->refused[shard] = false;
             hands->told = shard;
         }
-        others = next_refused(hands) < DT_SHARDS_MAX;
+        others = next_refused_shard(hands) < DT_SHARDS_MAX;
         pthread_mutex_unlock(&hands->lock);
         if (shard < DT_SHARDS_MAX)
             hands->env.room(hands->env.arg, shard);
@@ -114,7 +114,7 @@ bool dt_pool_may_send(void *arg, void *tag)
     return DT_GUARD(CALL_LEASE, dt_pool_lease_runs(hands) && callback->owner == hands->owner);
 }
 
-static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
+static enum dt_place_end place_end_for_answer(const struct dt_http_answer *answer)
 {
     if (answer->end == DT_HTTP_CONNECT || answer->status == 429 || answer->status == 503)
         return DT_PLACE_PUSHED_BACK;
@@ -139,7 +139,7 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
     pthread_mutex_lock(&hands->lock);
     const unsigned under_way = dt_place_beside(&callback->place);
     snprintf(topic, sizeof(topic), "%s", dt_place_topic(&callback->place));
-    dt_places_give_back(hands->places, &callback->place, place_end_of(answer), dt_pool_now_us(hands));
+    dt_places_give_back(hands->places, &callback->place, place_end_for_answer(answer), dt_pool_now_us(hands));
     const bool enough = dt_pool_came_back(hands, under_way);
     pthread_mutex_unlock(&hands->lock);
     if (enough)
@@ -162,7 +162,7 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
                          DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
                          DT_S("reason", outcome.fault));
     if (outcome.kind == DT_CALLBACK_UNKNOWN) {
-        queue_unwanted(hands, callback);
+        queue_unwanted_callback(hands, callback);
         return;
     }
     pthread_mutex_lock(&hands->lock);
@@ -195,13 +195,13 @@ static bool may_claim(dt_hands *hands, unsigned shard)
 }
 
 /* Returns the key of the URL's host. Jobs without a valid URL share an empty key; their callbacks fail later. */
-static struct dt_str key_of(dt_hands_claims *claims, struct dt_str text)
+static struct dt_str host_key_of(dt_hands_claims *claims, struct dt_str text)
 {
     return !text.p || dt_last_url_read(&claims->last, text) ? DT_STR_LIT("") : dt_str(claims->last.url.key);
 }
 
 /* Requests an owner number. The renewer takes one, and then wakes the leaders. */
-static void ask_for_number(dt_hands *hands)
+static void request_owner_number(dt_hands *hands)
 {
     if (hands->client && !hands->owner)
         dt_chore_wake(&hands->renewer);
@@ -218,11 +218,11 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_st
     const int64_t now_us = dt_pool_now_us(hands);
     if (may_claim(hands, claims->shard))
         room = host     ? dt_places_room_at(hands->places, host, &who, now_us)
-               : text.p ? dt_places_room(hands->places, key_of(claims, text), &who, now_us)
+               : text.p ? dt_places_room(hands->places, host_key_of(claims, text), &who, now_us)
                         : dt_places_room_anywhere(hands->places, &who, now_us);
     hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
     pthread_mutex_unlock(&hands->lock);
-    ask_for_number(hands);
+    request_owner_number(hands);
     return room;
 }
 
@@ -243,7 +243,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     dt_hands *hands = claims->hands;
     const struct dt_place_for who = {wanted->topic_owner, wanted->topic};
     enum dt_hand_place taken = DT_HAND_FULL;
-    struct dt_str key = key_of(claims, wanted->url);
+    struct dt_str key = host_key_of(claims, wanted->url);
     if (claims->n == claims->cap) {
         size_t cap = claims->cap ? claims->cap * 2 : 64;
         struct dt_place *places = realloc(claims->places, cap * sizeof(*places));
@@ -272,7 +272,7 @@ enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *
     if (taken == DT_HAND_TAKEN)
         *owner = claims->owner;
     else
-        ask_for_number(hands);
+        request_owner_number(hands);
     return taken;
 }
 
@@ -350,7 +350,7 @@ static void send_signed(const struct sending *s, const struct dt_callback_secret
     pthread_mutex_lock(&hands->lock);
     dt_places_give_back(hands->places, &s->callback->place, DT_PLACE_UNUSED, dt_pool_now_us(hands));
     pthread_mutex_unlock(&hands->lock);
-    queue_unwanted(hands, s->callback);
+    queue_unwanted_callback(hands, s->callback);
 }
 
 /* Records that this process has the attempt, from the commit of its claim until its outcome is recorded. NULL: memory
@@ -383,7 +383,8 @@ static struct dt_callback *record_callback(dt_hands_claims *claims, const struct
 /* Returns whether this process has the claimed attempt already. This happens if MySQL was restored to a time before the
  * attempt's first claim, and a leader claimed it again. The attempt is sent once, and its outcome counts for the new
  * claim. */
-static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
+static bool is_attempt_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job,
+                                    const struct dt_place *place)
 {
     dt_hands *hands = claims->hands;
     const struct dt_hand hand = {job->claim.id, job->claim.attempt};
@@ -404,7 +405,7 @@ static bool send_callback(dt_hands_claims *claims, const struct dt_outgoing *job
 {
     static const struct dt_topic_callback none = {0}; /* for a topic whose row has just been deleted */
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
-    if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
+    if (!DT_UNGUARDED(CALL_ALREADY) && is_attempt_ours_already(claims, job, place))
         return true;
     sending.callback = record_callback(claims, job, place);
     if (!sending.callback)

@@ -73,7 +73,7 @@ struct dt_command_reader {
 
 /* Stores in the partition's row why the partition is halted, or, if reason is NULL, that it is not. A failure to store
  * does not matter, because only operators read the reason. */
-static void write_halt(dt_command_reader *r, struct dt_command_place *place, const char *reason)
+static void store_halt_reason(dt_command_reader *r, struct dt_command_place *place, const char *reason)
 {
     struct dt_error err = {0};
     place->halted = reason != NULL;
@@ -92,10 +92,10 @@ static void halt_partition(dt_command_reader *r, size_t i, const char *reason)
         return;
     DT_LOG(ERROR, "commands", "a partition of the commands topic is not read: see command_offsets",
            DT_I("partition", r->places[i].partition), DT_I("next_offset", r->places[i].next), DT_S("reason", reason));
-    write_halt(r, &r->places[i], reason);
+    store_halt_reason(r, &r->places[i], reason);
 }
 
-static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
+static void check_partition_position(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
 {
     struct dt_command_place *place = &r->places[i];
     start->next = -1;
@@ -115,7 +115,7 @@ static void check_position(dt_command_reader *r, size_t i, struct dt_kafka_start
         start->next = r->partitions[i].check ? place->last : place->next;
     }
     if (place->halted && start->next >= 0 && !r->partitions[i].check)
-        write_halt(r, place, NULL);
+        store_halt_reason(r, place, NULL);
 }
 
 /* Determines the partitions whose answers this process sends: those that it reads. */
@@ -153,7 +153,7 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
         return status;
     r->n_places = n;
     for (size_t i = 0; i < n; i++)
-        check_position(r, i, &v[i]);
+        check_partition_position(r, i, &v[i]);
     dt_metric_set(r->halted, (double)r->n_halted);
     return set_answered_partitions(r, err);
 }
@@ -161,7 +161,7 @@ static dt_status begin_partitions(void *arg, struct dt_kafka_start *v, size_t n,
 /* Compares the offsets at which this process continues with those in MySQL. This is needed because, if MySQL was
  * restored from an older copy, or an operator moved a partition, no message may arrive. DEPOSED: an offset differs, so
  * reading must start again. */
-static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
+static dt_status compare_stored_offsets(dt_command_reader *r, struct dt_error *err)
 {
     struct dt_command_place *now = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*now));
     if (!now)
@@ -179,24 +179,24 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 
 /* Returns whether one message of the batch may be the cause of the failure. If so, the caller carries out fewer
  * messages at a time, until the message at fault is alone. */
-static bool is_a_message_at_fault(dt_status status)
+static bool may_message_be_at_fault(dt_status status)
 {
     return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_INVALID;
 }
 
-static dt_status carry_out_few(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
+static dt_status carry_out_batch(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
 {
     int64_t start_us = dt_clock_mono_us(r->env.intake.clock);
     const struct dt_intake_env *env = &r->env.intake;
     env->map(env->arg, &b->map);
     r->taker.rules = dt_store_job_rules(env->config, env->installation);
     dt_status status = dt_store_carry_out(&r->taker, b, false, err);
-    if (is_a_message_at_fault(status) && b->n > 1) {
+    if (may_message_be_at_fault(status) && b->n > 1) {
         *most = b->n / 2;
         b->n = 0;
         return DT_OK;
     }
-    if (is_a_message_at_fault(status)) {
+    if (may_message_be_at_fault(status)) {
         DT_LOG(ERROR, "commands", "a message that cannot be carried out is refused", DT_I("offset", b->v[0].offset),
                DT_I("partition", b->v[0].place->partition), DT_S("reason", err->text));
         status = dt_store_carry_out(&r->taker, b, true, err);
@@ -219,7 +219,7 @@ static dt_status carry_out_few(dt_command_reader *r, struct dt_command_batch *b,
     return DT_OK;
 }
 
-static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *err)
+static dt_status carry_out_messages(dt_command_reader *r, size_t n, struct dt_error *err)
 {
     struct dt_command_message *v = r->messages;
     size_t most = n;
@@ -239,7 +239,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
             v[i].patient = waited_us < SETTLED_US;
             v[i].last_try = waited_us > LOCKED_US;
         }
-        status = carry_out_few(r, &b, &most, err);
+        status = carry_out_batch(r, &b, &most, err);
         if (status != DT_OK || b.n == 0)
             continue;
         dt_assert_cmp(b.n, <=, n);
@@ -264,7 +264,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
 }
 
 /* Returns whether the message must be carried out. *place: the position of its partition. */
-static bool must_process(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
+static bool must_carry_out(dt_command_reader *r, const struct dt_kafka_record *record, struct dt_command_place **place)
 {
     size_t i = 0;
     while (i < r->n_places && r->places[i].partition != record->partition)
@@ -279,19 +279,19 @@ static bool must_process(dt_command_reader *r, const struct dt_kafka_record *rec
         if (record->offset == p->last && memcmp(digest, p->digest, sizeof(digest)) != 0)
             halt_partition(r, i, "the message that was read last is not in the topic: the topic was created again");
         else if (p->halted)
-            write_halt(r, p, NULL);
+            store_halt_reason(r, p, NULL);
     }
     return DT_GUARD(COMMAND_NEXT, record->offset >= p->next) && !r->partitions[i].halted;
 }
 
-static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record *records, size_t n, size_t *taken,
-                              struct dt_error *err)
+static dt_status copy_new_messages(dt_command_reader *r, const struct dt_kafka_record *records, size_t n, size_t *taken,
+                                   struct dt_error *err)
 {
     *taken = 0;
     for (size_t i = 0; i < n; i++) {
         const struct dt_kafka_record *record = &records[i];
         struct dt_command_place *place;
-        if (!must_process(r, record, &place))
+        if (!must_carry_out(r, record, &place))
             continue;
         dt_assert_cmp(*taken, <, r->env.intake.config->commands_batch);
         struct dt_command_message *m = &r->messages[(*taken)++];
@@ -329,12 +329,12 @@ static dt_status poll_messages(dt_command_reader *r, struct dt_error *err)
         return status;
     DT_FAIL_POINT("commands.read");
     size_t halted = r->n_halted;
-    status = take_records(r, records, n, &taken, err);
+    status = copy_new_messages(r, records, n, &taken, err);
     for (size_t i = 0; i < r->n_places && r->n_halted > halted; i++)
         if (r->partitions[i].halted)
             dt_kafka_reader_leave(r->consumer, r->places[i].partition);
     if (status == DT_OK)
-        status = carry_out_all(r, taken, err);
+        status = carry_out_messages(r, taken, err);
     if (status != DT_OK || dt_thread_stopping(&r->thread))
         return status;
     return dt_kafka_reader_commit(r->consumer, err);
@@ -363,7 +363,7 @@ static dt_status serve_partitions(dt_command_reader *r, struct dt_error *err)
         status = dt_kafka_reader_share(r->consumer, rank, members, err);
     const bool looks = some && dt_clock_mono_us(r->env.intake.clock) >= r->look_us;
     if (status == DT_OK && looks) {
-        status = compare_places(r, err);
+        status = compare_stored_offsets(r, err);
         r->look_us = dt_clock_mono_us(r->env.intake.clock) + LOOK_US;
     }
     if (status == DT_OK && some)
@@ -404,7 +404,7 @@ static void run_reader(void *arg)
 
 /* ---- the sender of answers ---- */
 
-static bool sends_answers_of(void *arg, int64_t partition)
+static bool sends_answers_of_partition(void *arg, int64_t partition)
 {
     dt_command_reader *r = arg;
     bool any = false;
@@ -422,7 +422,7 @@ static dt_status send_to_kafka(void *arg, const struct dt_kafka_message *message
 }
 
 /* Asks whether an answer can be sent to the topic. A topic with too few in-sync replicas accepts no message. */
-static dt_status ask_topic(void *arg, struct dt_str topic, int64_t owner, struct dt_error *err)
+static dt_status check_answer_topic(void *arg, struct dt_str topic, int64_t owner, struct dt_error *err)
 {
     struct dt_kafka_topic_info info;
     dt_status status = dt_kafka_asker_ask(((dt_command_reader *)arg)->asker, topic, owner, &info, err);
@@ -442,7 +442,7 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
     const struct dt_intake_env *intake = &r->env.intake;
     const char *sent = "duetime_command_answers_total";
     const char *about = "Answers to commands and refused commands, by whether Kafka accepted them.";
-    r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send_to_kafka, .ask = ask_topic};
+    r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send_to_kafka, .ask = check_answer_topic};
     const struct dt_outbox_env env = {.kind = &dt_outbox_answers,
                                       .chores = intake->chores,
                                       .config = intake->config,
@@ -452,7 +452,7 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
                                       .sent = dt_counter(sent, about, "outcome=\"sent\""),
                                       .dropped = dt_counter(sent, about, "outcome=\"dropped\""),
                                       .arg = r,
-                                      .ours = sends_answers_of};
+                                      .ours = sends_answers_of_partition};
     dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
     if (status == DT_OK)
         status = dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker);
@@ -467,7 +467,7 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
 
 /* ---- life ---- */
 
-static dt_status make_taker(dt_command_reader *r)
+static dt_status init_command_taker(dt_command_reader *r)
 {
     char actor[DT_ACTOR_MAX + 1];
     snprintf(actor, sizeof(actor), "commands:%.80s.commands", r->env.intake.installation);
@@ -503,7 +503,7 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     if (status == DT_OK)
         status = dt_store_new(&r->config, intake->ref, &r->store);
     if (status == DT_OK)
-        status = make_taker(r);
+        status = init_command_taker(r);
     if (status == DT_OK)
         status = start_sender(r, err);
     if (status == DT_OK)

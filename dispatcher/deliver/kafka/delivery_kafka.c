@@ -63,14 +63,14 @@ dt_status dt_delivery_fence(dt_delivery *d, const struct dt_fence *fence, struct
  *   - the batch of a leader that did not notice the new ledger, or died before it could. So the takeover reads a young
  *     ledger from its beginning, which no leader has trimmed.
  */
-static bool is_young(const struct dt_fence *fence)
+static bool is_ledger_young(const struct dt_fence *fence)
 {
     return fence->ledger_offset > 0 && fence->ledger_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(LEDGER_END);
 }
 
 /* Reads the ledger from an offset on. If view is NULL, only checks whether the ledger has the offset. */
-static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
-                           struct dt_error *err)
+static dt_status read_ledger_from(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
+                                  struct dt_error *err)
 {
     struct dt_ledger_reading reading = {.from = from,
                                         .clock = d->env.clock,
@@ -86,17 +86,17 @@ static dt_status read_from(dt_delivery *d, int64_t from, struct dt_ledger_view *
 /* Reads the ledger from the record before the row's ledger_offset on. That record must be ours, unless Kafka deleted it
  * with all earlier records. If the ledger was created again, no leader has written up to ledger_offset, because
  * takeovers halt. If other clients have written up to it, the record before it is not ours. */
-static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view, int64_t *next,
-                                  struct dt_error *err)
+static dt_status read_ledger_from_record_before(dt_delivery *d, int64_t from, struct dt_ledger_view *view,
+                                                int64_t *next, struct dt_error *err)
 {
     dt_status status = DT_INVALID;
     /* If an operator set ledger_offset, or if the shard is new, the record before ledger_offset need not be ours. */
     bool knows = view->fence->ledger_offset > 0 && view->fence->trim_offset >= 0;
-    if (is_young(view->fence))
-        status = read_from(d, 0, view, next, err);
+    if (is_ledger_young(view->fence))
+        status = read_ledger_from(d, 0, view, next, err);
     if (status == DT_INVALID && knows) { /* the ledger is not young, or Kafka deleted its beginning */
         dt_ledger_view_again(view);
-        status = read_from(d, from - 1, view, next, err);
+        status = read_ledger_from(d, from - 1, view, next, err);
     }
     if (status == DT_OK && knows && !DT_GUARD(LEDGER_ANCHOR, view->anchored) && view->barrier) {
         view->barrier = false;
@@ -105,7 +105,7 @@ static dt_status read_from_before(dt_delivery *d, int64_t from, struct dt_ledger
     if (status != DT_INVALID)
         return status;
     dt_ledger_view_again(view);
-    return read_from(d, from, view, next, err);
+    return read_ledger_from(d, from, view, next, err);
 }
 
 /* Reads the ledger up to our barrier. If an operator chose to continue at the end of the ledger (dt_clear_halt, -1),
@@ -115,7 +115,7 @@ static dt_status read_ledger(dt_delivery *d, int64_t barrier_at, struct dt_ledge
     int64_t next;
     int64_t from = view->fence->ledger_offset < 0 ? barrier_at : view->fence->ledger_offset;
     view->settled_below = from;
-    dt_status status = read_from_before(d, from, view, &next, err);
+    dt_status status = read_ledger_from_record_before(d, from, view, &next, err);
     if (status == DT_OK && view->status != DT_OK)
         return dt_fail(err, view->status, "a ledger record could not be read");
     if (DT_FAIL_FORCED("takeover.barrier_unseen"))
@@ -194,8 +194,8 @@ dt_status dt_delivery_read(dt_delivery *d, const struct dt_fence *fence, const s
         snprintf(findings->halt, sizeof(findings->halt), "%s", err->text);
         return DT_OK;
     }
-    if (status == DT_OK && is_young(fence)) {
-        status = read_from(d, fence->ledger_offset, NULL, &next, err);
+    if (status == DT_OK && is_ledger_young(fence)) {
+        status = read_ledger_from(d, fence->ledger_offset, NULL, &next, err);
         if (status == DT_INVALID) {
             snprintf(findings->halt, sizeof(findings->halt), OUT_OF_RANGE, (long long)fence->ledger_offset);
             return DT_OK;
@@ -257,7 +257,7 @@ void dt_ledger_upkeep_forget(struct dt_ledger_upkeep *upkeep)
 }
 
 /* Stores the next trim_offset, unless the shard has sent nothing since the current one was stored. */
-static dt_status store_next_trim(dt_store *store, struct dt_fence *fence, struct dt_error *err)
+static dt_status store_next_trim_offset(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     return fence->trim_offset < fence->ledger_offset ? dt_store_trimmed(store, fence, err) : DT_OK;
 }
@@ -276,7 +276,7 @@ static dt_status finish_trim(dt_delivery *d, dt_store *store, struct dt_fence *f
         DT_LOG(INFO, "shard", "ledger trimmed", DT_I("shard", d->env.shard), DT_I("below", fence->trim_offset - 1));
         dt_metric_add(upkeep->trims, 1);
         upkeep->trimmed_below = fence->trim_offset;
-        return store_next_trim(store, fence, err);
+        return store_next_trim_offset(store, fence, err);
     }
     upkeep->again_us = dt_clock_mono_us(d->env.clock) + AGAIN_US;
     dt_outage_failed(&upkeep->outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
@@ -300,7 +300,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
         return DT_OK;
     bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
     if (young || fence->trim_offset <= upkeep->trimmed_below)
-        return store_next_trim(store, fence, err);
+        return store_next_trim_offset(store, fence, err);
     dt_status status = dt_store_fence_check(store, fence, &inst, err); /* this process must still lead the shard */
     if (status != DT_OK)
         return status;
@@ -454,7 +454,7 @@ dt_status dt_delivery_commit(dt_delivery *d, struct dt_error *err)
     return status;
 }
 
-static void log_strangers(dt_delivery *d, int64_t n, int64_t offset)
+static void log_foreign_records(dt_delivery *d, int64_t n, int64_t offset)
 {
     struct dt_ledger_strangers *s = &d->strangers;
     int64_t now_us = dt_clock_mono_us(d->env.clock);
@@ -492,7 +492,7 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
     d->strangers.batches++;
     int64_t strangers = offset - (d->strangers.barrier_at + 2 * d->strangers.batches);
     if (strangers > d->strangers.counted) {
-        log_strangers(d, strangers - d->strangers.counted, offset);
+        log_foreign_records(d, strangers - d->strangers.counted, offset);
         d->strangers.counted = strangers;
     }
     dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
@@ -590,7 +590,7 @@ void dt_delivery_settled(dt_delivery *d, const struct dt_delivery_findings *find
     dt_delivery_forget_refusal(d);
     d->strangers.barrier_at = findings->next_offset - 1;
     if (d->strangers.found)
-        log_strangers(d, d->strangers.found, d->strangers.found_at);
+        log_foreign_records(d, d->strangers.found, d->strangers.found_at);
 }
 
 void dt_delivery_free(dt_delivery *d)

@@ -106,7 +106,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 #define FIRST_US   INT64_C(1000000)   /* delay of the first check; by then, MySQL's clock has been compared with ours */
 #define REST_US    INT64_C(30000000)  /* time between two checks if there are no findings */
 #define SOON_US    INT64_C(3000000)   /* time between two checks if there are findings, or if Kafka may be down */
-#define SUSPECT_US INT64_C(1000000)   /* time between two calls of is_suspect, which sends no request */
+#define SUSPECT_US INT64_C(1000000)   /* time between two calls of may_kafka_be_down, which sends no request */
 #define KAFKA_US   INT64_C(60000000)  /* time between two requests to Kafka if the earlier one yielded no findings */
 #define ANEW_US    INT64_C(60000000)  /* time between two writes of unchanged findings */
 #define WELL_US    INT64_C(600000000) /* time between two writes if there are no findings */
@@ -143,7 +143,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
             return;
     if (seen->n == MAX)
         return;
-    /* All bytes are set to zero, because write_changes compares findings with memcmp, which also compares the
+    /* All bytes are set to zero, because write_changed_findings compares findings with memcmp, which also compares the
      * padding. */
     memset(&seen->v[seen->n], 0, sizeof(seen->v[0]));
     seen->v[seen->n].finding = finding;
@@ -156,7 +156,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
 
 /* Returns whether the topic must be looked up again before the next check: it has a fault, and the list of findings has
  * room. */
-static bool receive_topic(void *arg, const struct dt_kafka_asked_topic *topic)
+static bool judge_asked_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;
     bool wrong = dt_kafka_judge_asked(topic, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
@@ -165,7 +165,7 @@ static bool receive_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 
 /* Returns whether another part of the process reports an outage of Kafka. Only a request of our own shows whether all
  * brokers are down or only one. */
-static bool is_suspect(const dt_examiner *e)
+static bool may_kafka_be_down(const dt_examiner *e)
 {
     return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && dt_clock_mono_us(e->env.clock) - e->asked_us >= SOON_US;
 }
@@ -174,7 +174,7 @@ static void check_kafka(dt_examiner *e)
 {
     struct dt_kafka_state state;
     struct dt_error err = {0};
-    if (!e->env.admin || (dt_clock_mono_us(e->env.clock) < e->kafka_us && !is_suspect(e)))
+    if (!e->env.admin || (dt_clock_mono_us(e->env.clock) < e->kafka_us && !may_kafka_be_down(e)))
         return;
     e->kafka.n = 0;
     e->chore.idle = false;
@@ -182,7 +182,7 @@ static void check_kafka(dt_examiner *e)
     *e->env.kafka_away = status != DT_OK;
     if (status == DT_OK) {
         dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
-        dt_kafka_admin_tell_asked(e->env.admin, receive_topic, e);
+        dt_kafka_admin_tell_asked(e->env.admin, judge_asked_topic, e);
     } else {
         (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka does not answer", status, &err, 0);
         add_finding(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
@@ -207,7 +207,7 @@ static void check_clock(dt_examiner *e)
     add_finding(&e->now, DT_FINDING_DISPATCHER_CLOCK, "mysql", detail);
 }
 
-static void receive_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
+static void check_certificate_expiry(void *arg, const char *key, const char *file, int64_t ends_s)
 {
     dt_examiner *e = arg;
     char detail[160];
@@ -217,7 +217,7 @@ static void receive_certificate(void *arg, const char *key, const char *file, in
 
 /* ---- writing ---- */
 
-static void write_changes(dt_examiner *e, dt_store *store)
+static void write_changed_findings(dt_examiner *e, dt_store *store)
 {
     const struct seen *now = &e->now;
     struct dt_process_finding findings[MAX];
@@ -243,17 +243,17 @@ static int64_t tick_examiner(void *arg, void *store)
 {
     dt_examiner *e = arg;
     e->chore.idle = true; /* a tick that sends no request ends no outage; check_kafka clears `idle` if it sends one */
-    if (dt_clock_mono_us(e->env.clock) >= e->look_us || is_suspect(e)) {
+    if (dt_clock_mono_us(e->env.clock) >= e->look_us || may_kafka_be_down(e)) {
         e->now.n = 0;
         if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
             add_finding(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
                         "this dispatcher has no session with ZooKeeper");
         check_clock(e);
-        dt_certificates_look(e->env.config, receive_certificate, e);
+        dt_certificates_look(e->env.config, check_certificate_expiry, e);
         check_kafka(e);
         for (size_t i = 0; i < e->kafka.n; i++)
             add_finding(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
-        write_changes(e, store);
+        write_changed_findings(e, store);
         e->look_us = dt_clock_mono_us(e->env.clock) + (e->now.n || e->failed ? SOON_US : REST_US);
     }
     return dt_earlier(e->look_us, dt_clock_mono_us(e->env.clock) + SUSPECT_US);

@@ -87,7 +87,7 @@ static rd_kafka_event_t *await_event(struct dt_kafka_admin *a, rd_kafka_event_ty
     return NULL;
 }
 
-static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
+static void copy_topic_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
 {
     const char *name = rd_kafka_ConfigEntry_name(entry);
     const char *value = rd_kafka_ConfigEntry_value(entry);
@@ -105,7 +105,7 @@ static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
         look->elects_unclean = strcmp(value, "true") == 0;
 }
 
-static struct look *find_look(struct look *v, size_t n, const char *topic)
+static struct look *find_lookup(struct look *v, size_t n, const char *topic)
 {
     for (size_t i = 0; topic && i < n; i++) {
         if (strcmp(v[i].topic, topic) == 0)
@@ -114,7 +114,7 @@ static struct look *find_look(struct look *v, size_t n, const char *topic)
     return NULL;
 }
 
-static void set_codes(struct look *v, size_t n, rd_kafka_resp_err_t code)
+static void set_all_codes(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     for (size_t i = 0; i < n; i++)
         v[i].code = code;
@@ -138,16 +138,16 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
         code = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART; /* for a topic that the answer does not contain */
         found = rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n_found);
     }
-    set_codes(v, n, code);
+    set_all_codes(v, n, code);
     for (size_t i = 0; i < n_found; i++) {
-        struct look *look = find_look(v, n, rd_kafka_ConfigResource_name(found[i]));
+        struct look *look = find_lookup(v, n, rd_kafka_ConfigResource_name(found[i]));
         size_t n_entries = 0;
         const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(found[i], &n_entries);
         if (!look)
             continue;
         look->code = rd_kafka_ConfigResource_error(found[i]);
         for (size_t k = 0; k < n_entries; k++)
-            take_setting(look, entries[k]);
+            copy_topic_setting(look, entries[k]);
     }
     if (event)
         rd_kafka_event_destroy(event);
@@ -162,7 +162,7 @@ static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, s
     rd_kafka_resp_err_t code = event ? rd_kafka_event_error(event) : RD_KAFKA_RESP_ERR__TIMED_OUT;
     const rd_kafka_topic_result_t **results = NULL;
     size_t n_results = 0;
-    set_codes(v, n, code);
+    set_all_codes(v, n, code);
     for (size_t i = 0; i < n; i++)
         snprintf(v[i].reason, sizeof(v[i].reason), "%s", event ? rd_kafka_err2str(code) : "no answer");
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR && type == RD_KAFKA_EVENT_CREATETOPICS_RESULT)
@@ -170,7 +170,7 @@ static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, s
     else if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
         results = rd_kafka_CreatePartitions_result_topics(rd_kafka_event_CreatePartitions_result(event), &n_results);
     for (size_t i = 0; i < n_results; i++) {
-        struct look *look = find_look(v, n, rd_kafka_topic_result_name(results[i]));
+        struct look *look = find_lookup(v, n, rd_kafka_topic_result_name(results[i]));
         const char *text = rd_kafka_topic_result_error_string(results[i]);
         if (!look)
             continue;
@@ -223,14 +223,14 @@ static void create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, in
     for (size_t i = 0; i < n_asked; i++) {
         if (asked[i].code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS)
             asked[i].code = RD_KAFKA_RESP_ERR_NO_ERROR;
-        *find_look(v, n, asked[i].topic) = asked[i];
+        *find_lookup(v, n, asked[i].topic) = asked[i];
     }
     rd_kafka_AdminOptions_destroy(options);
     rd_kafka_NewTopic_destroy_array(topics, n_asked);
 }
 
 /* Asks Kafka to raise the topic's number of partitions to `partitions`. Stores Kafka's code and reason in `look`. */
-static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
+static void add_partitions(struct dt_kafka_admin *a, struct look *look, unsigned partitions)
 {
     rd_kafka_NewPartitions_t *more =
         rd_kafka_NewPartitions_new(look->topic, partitions, look->reason, sizeof(look->reason));
@@ -246,8 +246,8 @@ static void grow_topic(struct dt_kafka_admin *a, struct look *look, unsigned par
 }
 
 /* Reads the number of partitions and replicas. The topic must exist, because a metadata request could create it. */
-static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us,
-                            struct dt_kafka_shape *shape, struct dt_error *err)
+static dt_status read_topic_shape(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us,
+                                  struct dt_kafka_shape *shape, struct dt_error *err)
 {
     rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
     if (!rkt)
@@ -260,7 +260,7 @@ static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t
 /* ---- reading and creating topics ---- */
 
 /* Moves the topics whose code is `code` to the front of v. Returns the number of these topics. */
-static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
+static size_t move_code_to_front(struct look *v, size_t n, rd_kafka_resp_err_t code)
 {
     size_t n_first = 0;
     for (size_t i = 0; i < n; i++) {
@@ -274,15 +274,15 @@ static size_t gather_by_code(struct look *v, size_t n, rd_kafka_resp_err_t code)
 }
 
 /* Asks Kafka about topics, and creates missing topics if partitions > 0. Changes the order of `v`. */
-static void find_or_create(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
+static void find_or_create_topics(struct dt_kafka_admin *a, struct look *v, size_t n, int partitions, bool ledger)
 {
     const struct timespec pause = {.tv_nsec = 5000000};
     describe_topics(a, v, n);
-    n = gather_by_code(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+    n = move_code_to_front(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
     if (n == 0 || partitions <= 0)
         return;
     create_topics(a, v, n, partitions, ledger);
-    n = gather_by_code(v, n, RD_KAFKA_RESP_ERR_NO_ERROR);
+    n = move_code_to_front(v, n, RD_KAFKA_RESP_ERR_NO_ERROR);
     for (size_t i = 0; i < n; i++) {
         DT_LOG(INFO, "kafka", "topic created", DT_S("topic", v[i].topic), DT_I("partitions", partitions));
         v[i].reason[0] = '\0';
@@ -292,14 +292,14 @@ static void find_or_create(struct dt_kafka_admin *a, struct look *v, size_t n, i
     const int64_t deadline_us = dt_kafka_now_us() + MADE_WITHIN_US;
     while (n > 0) {
         describe_topics(a, v, n);
-        n = gather_by_code(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+        n = move_code_to_front(v, n, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
         if (n == 0 || dt_kafka_now_us() >= deadline_us)
             return;
         nanosleep(&pause, NULL);
     }
 }
 
-static dt_status status_of_look(const struct look *look, bool made, bool ledger, struct dt_error *err)
+static dt_status status_of_lookup(const struct look *look, bool made, bool ledger, struct dt_error *err)
 {
     switch ((int)look->code) {
     case RD_KAFKA_RESP_ERR_NO_ERROR:
@@ -323,7 +323,7 @@ static dt_status status_of_look(const struct look *look, bool made, bool ledger,
 }
 
 /* Returns whether the requests about all topics failed because no broker answered. */
-static bool no_answer(const struct look *v, size_t n)
+static bool no_broker_answered(const struct look *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (v[i].code != RD_KAFKA_RESP_ERR__TIMED_OUT && v[i].code != RD_KAFKA_RESP_ERR__TRANSPORT &&
@@ -333,8 +333,8 @@ static bool no_answer(const struct look *v, size_t n)
     return n > 0;
 }
 
-static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bool make, int64_t deadline_us,
-                           struct dt_kafka_finding *f)
+static void finish_topic_finding(struct dt_kafka_admin *a, const struct look *look, bool make, int64_t deadline_us,
+                                 struct dt_kafka_finding *f)
 {
     const bool on_demand = a->env->config->kafka_auto_create_partitions > 0;
     struct dt_kafka_shape shape = {0};
@@ -342,7 +342,7 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
     if (look->code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && on_demand && !make)
         f->status = DT_BUSY;
     else
-        f->status = status_of_look(look, on_demand, false, &f->error);
+        f->status = status_of_lookup(look, on_demand, false, &f->error);
     if (f->status != DT_OK)
         return;
     /* the size limit is the lower of the topic's max.message.bytes and our own DT_KAFKA_MESSAGE_MAX */
@@ -350,7 +350,7 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
         look->max_message_bytes < DT_KAFKA_MESSAGE_MAX ? look->max_message_bytes : DT_KAFKA_MESSAGE_MAX;
     f->info.min_in_sync = look->code == RD_KAFKA_RESP_ERR_NO_ERROR ? look->min_in_sync : 0;
     f->info.elects_unclean = look->elects_unclean;
-    f->status = read_shape(a, f->name, deadline_us, &shape, &f->error);
+    f->status = read_topic_shape(a, f->name, deadline_us, &shape, &f->error);
     f->info.partitions = shape.partitions;
     f->info.replicas = shape.replicas;
     f->info.brokers = shape.brokers;
@@ -366,7 +366,7 @@ static void await_leaders(struct dt_kafka_admin *a, struct look *looks, const st
     const struct timespec pause = {.tv_nsec = 5000000};
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)n);
     for (size_t i = 0; i < n; i++) {
-        if (v[i].status != DT_OK || !find_look(looks, n, v[i].name)->made)
+        if (v[i].status != DT_OK || !find_lookup(looks, n, v[i].name)->made)
             continue;
         for (int k = 0; k < v[i].info.partitions; k++)
             rd_kafka_topic_partition_list_add(list, v[i].name, k)->offset = RD_KAFKA_OFFSET_END;
@@ -396,13 +396,13 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
         return status;
     for (size_t i = 0; i < n; i++)
         looks[i] = (struct look){.topic = v[i].name};
-    find_or_create(a, looks, n, partitions, false);
+    find_or_create_topics(a, looks, n, partitions, false);
     const int64_t deadline_us =
         dt_kafka_now_us() + LEADERS_WITHIN_US; /* one limit for all topics together, because other callers wait */
     for (size_t i = 0; i < n; i++)
-        finish_finding(a, find_look(looks, n, v[i].name), make, deadline_us, &v[i]);
+        finish_topic_finding(a, find_lookup(looks, n, v[i].name), make, deadline_us, &v[i]);
     await_leaders(a, looks, v, n);
-    if (no_answer(looks, n))
+    if (no_broker_answered(looks, n))
         status = dt_fail(err, DT_UNAVAILABLE, "%s", v[0].error.text);
     end_requests(a);
     return status;
@@ -411,11 +411,11 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 /* ---- our own topics ---- */
 
 /* Reads a topic of the installation, and creates the topic if needed. */
-static dt_status read_own_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
-                                struct dt_error *err)
+static dt_status read_installation_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
+                                         struct dt_error *err)
 {
-    find_or_create(a, look, 1, partitions, ledger);
-    return status_of_look(look, partitions > 0, ledger, err);
+    find_or_create_topics(a, look, 1, partitions, ledger);
+    return status_of_lookup(look, partitions > 0, ledger, err);
 }
 
 /* Checks the ledger. If `repair`, creates a missing ledger, and adds missing partitions. */
@@ -426,7 +426,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     struct dt_kafka_shape shape = {0};
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
     if (status == DT_OK)
-        status = read_own_topic(a, &look, repair ? (int)shards : 0, true, err);
+        status = read_installation_topic(a, &look, repair ? (int)shards : 0, true, err);
     if (status == DT_OK && strcmp(look.retention_ms, "-1") != 0)
         status = dt_fail(err, DT_REFUSED, "topic %s has retention.ms=%s: it must be -1, or sent jobs are forgotten",
                          topic, look.retention_ms);
@@ -434,13 +434,13 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
         status =
             dt_fail(err, DT_REFUSED, "topic %s has cleanup.policy=%s: it must be delete", topic, look.cleanup_policy);
     if (status == DT_OK)
-        status = read_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &shape, err);
+        status = read_topic_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &shape, err);
     if (status != DT_OK || shape.partitions >= (int)shards)
         return status;
     if (!repair)
         return dt_fail(err, DT_REFUSED, "topic %s has %d partitions, fewer than the %u shards", topic, shape.partitions,
                        shards);
-    grow_topic(a, &look, shards);
+    add_partitions(a, &look, shards);
     /* If two processes add partitions at once, the later one gets an error because the topic already has this many.
      * That is no failure. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)
@@ -470,7 +470,7 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
         struct look look = {.topic = topic};
         status = dt_kafka_topic_name(a->env, dt_kafka_own_topics[i], topic, err);
         if (status == DT_OK)
-            status = read_own_topic(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
+            status = read_installation_topic(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
     }
     end_requests(a);
     return status;
@@ -514,7 +514,7 @@ dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, 
     if (status != DT_OK)
         return status;
     describe_topics(a, looks, DT_KAFKA_OWN_TOPICS);
-    if (no_answer(looks, DT_KAFKA_OWN_TOPICS))
+    if (no_broker_answered(looks, DT_KAFKA_OWN_TOPICS))
         status = dt_kafka_fail(err, looks[0].code, "topics of ours");
     for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++) {
         struct dt_kafka_topic_state *topic = &out->topics[i];

@@ -260,7 +260,7 @@ static pthread_mutex_t reaper_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t reaper_changed = PTHREAD_COND_INITIALIZER;
 static unsigned reaping;
 
-static void reap_now(const struct reaped *r)
+static void destroy_handle_now(const struct reaped *r)
 {
     dt_kafka_client_leave(r->rk);
     if (r->before)
@@ -273,7 +273,7 @@ static void reap_now(const struct reaped *r)
 static void reaper_main(void *arg)
 {
     struct reaped *r = arg;
-    reap_now(r);
+    destroy_handle_now(r);
     free(r);
     pthread_mutex_lock(&reaper_lock);
     dt_assert_cmp(reaping, >, 0);
@@ -283,7 +283,7 @@ static void reaper_main(void *arg)
 }
 
 /* Waits until fewer than n handles are being destroyed, or until until_us. The caller holds the lock. */
-static void await_fewer_than(unsigned n, int64_t until_us)
+static void await_fewer_handles_than(unsigned n, int64_t until_us)
 {
     while (reaping >= n && dt_clock_wait(&reaper_changed, &reaper_lock, until_us))
         ;
@@ -294,14 +294,14 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
     struct reaped *r = malloc(sizeof(*r));
     struct reaped here = {.rk = rk, .before = before, .done = done, .arg = arg};
     if (!r) {
-        reap_now(&here);
+        destroy_handle_now(&here);
         return;
     }
     *r = here;
     /* Counts the handle as being destroyed. Waits if too many are, so that no caller frees handles faster than they are
      * destroyed. */
     pthread_mutex_lock(&reaper_lock);
-    await_fewer_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
+    await_fewer_handles_than(REAPING_MAX, dt_kafka_now_us() + 1000000);
     reaping++;
     pthread_mutex_unlock(&reaper_lock);
     if (!dt_thread_start_detached(reaper_main, r))
@@ -311,7 +311,7 @@ void dt_kafka_reap(rd_kafka_t *rk, void (*before)(void *arg), void (*done)(void 
 void dt_kafka_drain(int timeout_ms)
 {
     pthread_mutex_lock(&reaper_lock);
-    await_fewer_than(1, dt_kafka_now_us() + timeout_ms * INT64_C(1000));
+    await_fewer_handles_than(1, dt_kafka_now_us() + timeout_ms * INT64_C(1000));
     pthread_mutex_unlock(&reaper_lock);
 }
 
@@ -355,13 +355,13 @@ struct dt_kafka_on_demand {
     unsigned generation; /* generation of the settings that the handle was created with */
 };
 
-static void reap_handle(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
+static void destroy_handle_later(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
 {
     if (rk)
         dt_kafka_reap(rk, ops->closing, NULL, rk);
 }
 
-static void janitor_main(void *arg)
+static void close_idle_handle_main(void *arg)
 {
     struct dt_kafka_on_demand *h = arg;
     const struct dt_kafka_on_demand_ops *ops = h->ops;
@@ -380,7 +380,7 @@ static void janitor_main(void *arg)
     h->janitor = false;
     pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->lock); /* h may be freed from here on */
-    reap_handle(ops, unused);
+    destroy_handle_later(ops, unused);
 }
 
 dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct dt_error *err)
@@ -403,11 +403,11 @@ dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct
     }
     if (status == DT_OK) {
         h->held = true;
-        h->janitor = h->janitor || dt_thread_start_detached(janitor_main, h);
+        h->janitor = h->janitor || dt_thread_start_detached(close_idle_handle_main, h);
     }
     *rk = h->rk;
     pthread_mutex_unlock(&h->lock);
-    reap_handle(h->ops, outdated);
+    destroy_handle_later(h->ops, outdated);
     return status;
 }
 
@@ -429,7 +429,7 @@ void dt_kafka_on_demand_discard(dt_kafka_on_demand *h)
     h->rk = NULL;
     pthread_cond_broadcast(&h->changed);
     pthread_mutex_unlock(&h->lock);
-    reap_handle(h->ops, rk);
+    destroy_handle_later(h->ops, rk);
 }
 
 bool dt_kafka_on_demand_open(dt_kafka_on_demand *h)
@@ -467,7 +467,7 @@ void dt_kafka_on_demand_free(dt_kafka_on_demand *h)
         pthread_cond_wait(&h->changed, &h->lock);
     rd_kafka_t *rk = h->rk;
     pthread_mutex_unlock(&h->lock);
-    reap_handle(h->ops, rk);
+    destroy_handle_later(h->ops, rk);
     pthread_cond_destroy(&h->changed);
     pthread_mutex_destroy(&h->lock);
     free(h);

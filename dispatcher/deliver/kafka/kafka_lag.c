@@ -18,7 +18,7 @@ struct dt_result_lag {
     rd_kafka_topic_partition_list_t *ends;
 };
 
-static void forget_ends(struct dt_result_lag *l)
+static void forget_end_offsets(struct dt_result_lag *l)
 {
     if (l->ends)
         rd_kafka_topic_partition_list_destroy(l->ends);
@@ -40,7 +40,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
 {
     rd_kafka_t *rk;
     dt_status status = dt_kafka_on_demand_hold(l->handle, &rk, err);
-    forget_ends(l);
+    forget_end_offsets(l);
     if (status != DT_OK)
         return status;
     struct dt_kafka_shape shape = {0};
@@ -56,7 +56,7 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
             rd_kafka_topic_partition_list_add(l->ends, l->topic, i);
         status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
         if (status != DT_OK)
-            forget_ends(l);
+            forget_end_offsets(l);
     }
     close_handle(l, status);
     return status;
@@ -190,7 +190,7 @@ void dt_result_lag_free(dt_result_lag *l)
 {
     if (!l)
         return;
-    forget_ends(l);
+    forget_end_offsets(l);
     dt_kafka_on_demand_free(l->handle);
     free(l);
 }

@@ -23,7 +23,7 @@ struct reader {
     bool started;
 };
 
-static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, struct dt_error *err)
+static dt_status open_ledger_reader(const struct dt_kafka_env *env, struct reader *r, struct dt_error *err)
 {
     const struct dt_kafka_setting settings[] = {
         {"isolation.level", "read_committed"},
@@ -51,7 +51,7 @@ static dt_status reader_open(const struct dt_kafka_env *env, struct reader *r, s
 
 /* Stops and destroys a consumer. Runs on the thread that destroys handles, because stopping waits for a broker's
  * thread. */
-static void reader_stop(void *arg)
+static void stop_ledger_reader(void *arg)
 {
     struct reader *r = arg;
     if (r->started)
@@ -64,7 +64,8 @@ static void reader_stop(void *arg)
 
 /* Reads records. Each record extends the deadline: if a busy broker sends a long ledger slowly, a fixed deadline would
  * make the caller start again from the beginning each time, and never reach the end. */
-static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us, struct dt_error *err)
+static dt_status read_ledger_records(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us,
+                                     struct dt_error *err)
 {
     int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
     dt_status status = DT_OK;
@@ -109,15 +110,16 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
     if (!r)
         return dt_fail(err, DT_NOMEM, "out of memory");
     r->partition = (int32_t)shard;
-    dt_status status = reader_open(env, r, err);
+    dt_status status = open_ledger_reader(env, r, err);
     if (status == DT_OK)
         status = dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, reading->stop, NULL, err);
     if (status == DT_OK) {
         r->started = rd_kafka_consume_start_queue(r->topic, r->partition, reading->from, r->queue) == 0;
-        status = r->started ? read_on(r, reading, left_us, err) : dt_kafka_fail(err, rd_kafka_last_error(), "ledger");
+        status = r->started ? read_ledger_records(r, reading, left_us, err)
+                            : dt_kafka_fail(err, rd_kafka_last_error(), "ledger");
     }
     if (r->rk)
-        dt_kafka_reap(r->rk, reader_stop, free, r);
+        dt_kafka_reap(r->rk, stop_ledger_reader, free, r);
     else
         free(r);
     return status;
@@ -162,7 +164,7 @@ static void release_trim(struct dt_ledger_trim *t)
 
 /* ---- the answer ---- */
 
-static void await_trim(void *arg)
+static void await_trim_answer(void *arg)
 {
     struct dt_ledger_trim *t = arg;
     struct dt_error error = {0};
@@ -191,7 +193,7 @@ static void await_trim(void *arg)
     pthread_mutex_unlock(&t->lock);
 }
 
-static void trim_done(void *arg)
+static void end_trim(void *arg)
 {
     atomic_flag_clear(&under_way);
     release_trim(arg);
@@ -238,7 +240,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     rd_kafka_AdminOptions_destroy(options);
     t->users++;
     *out = t;
-    dt_kafka_reap(t->rk, await_trim, trim_done, t);
+    dt_kafka_reap(t->rk, await_trim_answer, end_trim, t);
     return DT_OK;
 }
 

@@ -35,13 +35,13 @@ struct dt_producer {
     bool ready;     /* both producers know the topics of the next transaction's messages */
 };
 
-static dt_txn_producer *current_line(const dt_producer *p)
+static dt_txn_producer *current_producer(const dt_producer *p)
 {
     dt_assert_cmp(p->turn, <, LINES);
     return p->lines[p->turn];
 }
 
-static void next_turn(dt_producer *p)
+static void switch_producer(dt_producer *p)
 {
     p->turn = (p->turn + 1) % LINES;
 }
@@ -54,7 +54,7 @@ void dt_producer_meet(dt_producer *p, const struct dt_str *topics, size_t n)
 
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
-    p->ready = dt_txn_producer_ready(current_line(p), messages, n);
+    p->ready = dt_txn_producer_ready(current_producer(p), messages, n);
     return p->ready;
 }
 
@@ -66,19 +66,19 @@ dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messa
     /* Both producers look up the topics; otherwise the next transaction would have to wait for a lookup as well. After
      * a failure, the producer that failed stays the current one. */
     for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
-        status = dt_txn_producer_learn(current_line(p), messages, n, err);
+        status = dt_txn_producer_learn(current_producer(p), messages, n, err);
         if (status == DT_OK)
-            next_turn(p);
+            switch_producer(p);
     }
     p->ready = false;
-    return status == DT_OK ? dt_txn_producer_begin(current_line(p), p->begun++, messages, n, &record, err) : status;
+    return status == DT_OK ? dt_txn_producer_begin(current_producer(p), p->begun++, messages, n, &record, err) : status;
 }
 
 dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
 {
-    dt_status status = dt_txn_producer_commit(current_line(p), ledger_offset, err);
+    dt_status status = dt_txn_producer_commit(current_producer(p), ledger_offset, err);
     if (status == DT_OK)
-        next_turn(p);
+        switch_producer(p);
     return status;
 }
 
@@ -91,16 +91,16 @@ dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messag
 
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
 {
-    return dt_txn_producer_refusal(current_line(p));
+    return dt_txn_producer_refusal(current_producer(p));
 }
 
 void dt_producer_free(dt_producer *p)
 {
     if (!p)
         return;
-    for (unsigned i = 0; i < LINES; i++, next_turn(p))
+    for (unsigned i = 0; i < LINES; i++, switch_producer(p))
         dt_txn_producer_free(
-            current_line(p)); /* first the current producer, because an open transaction of it blocks readers */
+            current_producer(p)); /* first the current producer, because an open transaction of it blocks readers */
     free(p);
 }
 
@@ -161,7 +161,7 @@ struct report {
     size_t i;
 };
 
-static void on_report(rd_kafka_t *, const rd_kafka_message_t *m, void *)
+static void on_delivery_report(rd_kafka_t *, const rd_kafka_message_t *m, void *)
 {
     struct report *r = m->_private;
     struct batch *b = r->batch;
@@ -209,8 +209,8 @@ static rd_kafka_resp_err_t produce_notice(struct dt_notice_producer *s, const st
     return code;
 }
 
-static dt_status send_together(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                               bool *sent, int64_t deadline_us, struct dt_error *err)
+static dt_status send_notice_batch(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
+                                   bool *sent, int64_t deadline_us, struct dt_error *err)
 {
     struct batch *b = calloc(1, sizeof(*b));
     memset(sent, 0, n * sizeof(*sent));
@@ -271,12 +271,12 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     pthread_mutex_unlock(&s->lock);
     if (busy)
         return dt_fail(err, DT_UNAVAILABLE, "notices: other messages of this process are waiting for Kafka");
-    dt_status status = send_together(s, messages, n, sent, deadline_us, err);
+    dt_status status = send_notice_batch(s, messages, n, sent, deadline_us, err);
     /* Kafka may have refused the whole batch because of one message, or because of the batch's size, so messages that
      * have not arrived are sent one by one. */
     bool singly = status == DT_REFUSED && n > 1, refused = false;
     for (size_t i = 0; singly && i < n && (status == DT_OK || status == DT_REFUSED); i++) {
-        status = sent[i] ? DT_OK : send_together(s, &messages[i], 1, &sent[i], deadline_us, err);
+        status = sent[i] ? DT_OK : send_notice_batch(s, &messages[i], 1, &sent[i], deadline_us, err);
         refused = refused || status == DT_REFUSED;
     }
     if (refused && status == DT_OK)
@@ -306,7 +306,7 @@ static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **
     snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
     dt_status status = dt_kafka_conf_new(env, NULL, settings, out, err);
     if (status == DT_OK)
-        rd_kafka_conf_set_dr_msg_cb(*out, on_report);
+        rd_kafka_conf_set_dr_msg_cb(*out, on_delivery_report);
     return status;
 }
 

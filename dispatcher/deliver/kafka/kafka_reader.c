@@ -61,12 +61,12 @@ struct dt_kafka_reader {
     bool failed;   /* Kafka refused a request since the last poll began */
 };
 
-static bool is_ours(unsigned partition, unsigned rank, unsigned members)
+static bool is_partition_ours(unsigned partition, unsigned rank, unsigned members)
 {
     return members > 0 && partition % members == rank;
 }
 
-static void forget_ends(struct dt_kafka_reader *c)
+static void forget_end_offsets(struct dt_kafka_reader *c)
 {
     for (int i = 0; i < c->partitions; i++)
         c->ends[i] = -1;
@@ -77,7 +77,7 @@ static void drop_records(struct dt_kafka_reader *c)
     for (size_t i = 0; i < c->n; i++)
         rd_kafka_message_destroy(c->messages[i]);
     c->n = c->bytes = 0;
-    forget_ends(c);
+    forget_end_offsets(c);
 }
 
 static dt_status reserve_records(struct dt_kafka_reader *c, size_t max, struct dt_error *err)
@@ -97,7 +97,7 @@ static dt_status reserve_records(struct dt_kafka_reader *c, size_t max, struct d
 }
 
 /* Stores a record, or returns the error that librdkafka delivered instead of one. Takes ownership of m. */
-static dt_status take_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
+static dt_status store_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
@@ -132,7 +132,7 @@ static dt_status take_message(struct dt_kafka_reader *c, rd_kafka_message_t *m, 
 }
 
 /* Takes all records that have arrived, and those that arrive within linger_ms. */
-static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
+static void poll_more_records(struct dt_kafka_reader *c, size_t max, int linger_ms)
 {
     const int64_t until_us = dt_kafka_now_us() + linger_ms * INT64_C(1000);
     while (c->n < max && (!c->how.bytes || c->bytes < c->how.bytes)) {
@@ -140,12 +140,13 @@ static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
         rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
         if (!m && left_us <= 0)
             return;
-        if (m && take_message(c, m, NULL) != DT_OK)
+        if (m && store_message(c, m, NULL) != DT_OK)
             return; /* if the error lasts, the next poll returns it */
     }
 }
 
-static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list, const char *topic, int32_t partition)
+static rd_kafka_topic_partition_t *find_or_add_partition(rd_kafka_topic_partition_list_t *list, const char *topic,
+                                                         int32_t partition)
 {
     rd_kafka_topic_partition_t *at = rd_kafka_topic_partition_list_find(list, topic, partition);
     if (at)
@@ -155,19 +156,19 @@ static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list
     return at;
 }
 
-static void record_applied(struct dt_kafka_reader *c, int32_t partition, int64_t offset)
+static void record_applied_offset(struct dt_kafka_reader *c, int32_t partition, int64_t offset)
 {
     if (partition < c->partitions && c->next[partition] == offset)
         return;
     if (!c->applied)
         c->applied = rd_kafka_topic_partition_list_new(4);
-    list_at(c->applied, rd_kafka_topic_name(c->topic), partition)->offset = offset;
+    find_or_add_partition(c->applied, rd_kafka_topic_name(c->topic), partition)->offset = offset;
     if (partition < c->partitions)
         c->next[partition] = offset;
 }
 
 /* Commits the offsets of records that were applied since the last commit, without waiting for the answer. */
-static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
+static dt_status commit_applied_offsets(struct dt_kafka_reader *c, struct dt_error *err)
 {
     if (!c->applied)
         return DT_OK;
@@ -179,14 +180,14 @@ static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
 }
 
 /* Commits the ends that the last poll reached, if all records before an end are applied. */
-static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
+static dt_status commit_end_offsets(struct dt_kafka_reader *c, struct dt_error *err)
 {
     for (int i = 0; i < c->partitions; i++) {
         if (c->ends[i] > c->next[i] && !c->owed)
-            record_applied(c, i, c->ends[i]);
+            record_applied_offset(c, i, c->ends[i]);
         c->ends[i] = -1;
     }
-    return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
+    return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied_offsets(c, err);
 }
 
 /* ---- headers ---- */
@@ -222,7 +223,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
      * until it is assigned again. */
     bool unheard = false; /* a partition that is read from the group's offset may wait for that offset */
     for (int i = 0; i < c->partitions && c->failed && !c->how.begin; i++)
-        unheard = unheard || (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0);
+        unheard = unheard || (is_partition_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0);
     c->failed = false;
     if (unheard) {
         dt_kafka_reader_restart(c);
@@ -238,14 +239,14 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
         if (c->applied && left_us < wait_ms * INT64_C(1000))
             wait_ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
         rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, wait_ms);
-        status = m ? take_message(c, m, err) : DT_OK;
+        status = m ? store_message(c, m, err) : DT_OK;
     }
     if (status != DT_OK)
         return status;
     if (c->n > 0)
-        take_more(c, max, linger_ms);
+        poll_more_records(c, max, linger_ms);
     else
-        status = commit_ends(c, err);
+        status = commit_end_offsets(c, err);
     if (status == DT_OK && c->n == 0 && c->unsaid.status != DT_OK)
         status = dt_fail(err, c->unsaid.status, "%s", c->unsaid.text);
     c->owed |= c->n > 0;
@@ -261,8 +262,8 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     c->owed = false;
     /* Offsets ascend within a partition, so the offset of its last record is stored last. */
     for (size_t i = 0; i < c->n; i++)
-        record_applied(c, c->messages[i]->partition, c->messages[i]->offset + 1);
-    return commit_ends(c, err);
+        record_applied_offset(c, c->messages[i]->partition, c->messages[i]->offset + 1);
+    return commit_end_offsets(c, err);
 }
 
 /* If seeking back fails, gives up the partitions until the next dt_kafka_reader_share, because reading on would lose
@@ -273,7 +274,8 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
         return;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(4);
     for (size_t i = 0; i < c->n; i++) {
-        rd_kafka_topic_partition_t *at = list_at(list, rd_kafka_topic_name(c->topic), c->messages[i]->partition);
+        rd_kafka_topic_partition_t *at =
+            find_or_add_partition(list, rd_kafka_topic_name(c->topic), c->messages[i]->partition);
         if (at->offset == RD_KAFKA_OFFSET_INVALID)
             at->offset = c->messages[i]->offset;
     }
@@ -354,18 +356,18 @@ static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_re
     return out->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), topic);
 }
 
-static void consumer_leave(void *arg)
+static void close_consumer(void *arg)
 {
     struct dt_kafka_reader *c = arg;
     struct dt_error err = {0};
-    if (commit_applied(c, &err) != DT_OK)
+    if (commit_applied_offsets(c, &err) != DT_OK)
         DT_LOG(DEBUG, "kafka", "offsets were not committed", DT_S("reason", err.text));
     rd_kafka_consumer_close(c->rk); /* waits until the running commits of offsets have ended */
     if (c->topic)
         rd_kafka_topic_destroy(c->topic);
 }
 
-static void consumer_done(void *arg)
+static void free_consumer(void *arg)
 {
     struct dt_kafka_reader *c = arg;
     free(c->messages);
@@ -406,7 +408,7 @@ static dt_status begin_partitions(struct dt_kafka_reader *c, struct dt_error *er
     int n = 0;
     for (int i = 0; v && i < c->partitions; i++) {
         c->next[i] = -1;
-        if (!is_ours((unsigned)i, c->rank, c->members))
+        if (!is_partition_ours((unsigned)i, c->rank, c->members))
             continue;
         v[n++].partition = i;
         rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i);
@@ -432,8 +434,8 @@ static dt_status begin_partitions(struct dt_kafka_reader *c, struct dt_error *er
 
 /* Takes this process's share of the topic's partitions. Forgets offsets of partitions that another process reads
  * now. */
-static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
-                                 struct dt_error *err)
+static dt_status choose_own_partitions(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
+                                       struct dt_error *err)
 {
     /* The arrays never shrink. If only one realloc succeeds, c->partitions is still right for both arrays. */
     const int room = partitions > c->partitions ? partitions : c->partitions;
@@ -447,11 +449,11 @@ static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsi
         return dt_fail(err, DT_NOMEM, "out of memory");
     c->ends = ends;
     for (int i = 0; i < partitions; i++) {
-        if (i >= c->partitions || !is_ours((unsigned)i, rank, members))
+        if (i >= c->partitions || !is_partition_ours((unsigned)i, rank, members))
             next[i] = -1;
     }
     c->partitions = partitions;
-    forget_ends(c);
+    forget_end_offsets(c);
     c->rank = rank;
     c->members = members;
     dt_status status = c->how.begin ? begin_partitions(c, err) : DT_OK;
@@ -461,7 +463,7 @@ static dt_status take_partitions(struct dt_kafka_reader *c, int partitions, unsi
     }
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
     for (int i = 0; i < c->partitions; i++) {
-        if (is_ours((unsigned)i, c->rank, c->members) && (c->next[i] >= 0 || !c->how.begin))
+        if (is_partition_ours((unsigned)i, c->rank, c->members) && (c->next[i] >= 0 || !c->how.begin))
             rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i)->offset =
                 c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
     }
@@ -530,7 +532,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     if (status != DT_OK)
         return dt_fail(err, status, "%s", c->unsaid.text);
     if (!same)
-        return take_partitions(c, shape.partitions, rank, members, err);
+        return choose_own_partitions(c, shape.partitions, rank, members, err);
     if (shape.partitions != c->partitions) {
         dt_kafka_reader_restart(c);
         return DT_OK;
@@ -540,7 +542,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
         if (offset < 0)
             continue;
         c->next[i] = -1;
-        record_applied(c, i, offset);
+        record_applied_offset(c, i, offset);
     }
     return DT_OK;
 }
@@ -570,7 +572,7 @@ void dt_kafka_reader_free(dt_kafka_reader *c)
         return;
     drop_records(c);
     if (!c->rk)
-        consumer_done(c);
+        free_consumer(c);
     else
-        dt_kafka_reap(c->rk, consumer_leave, consumer_done, c);
+        dt_kafka_reap(c->rk, close_consumer, free_consumer, c);
 }

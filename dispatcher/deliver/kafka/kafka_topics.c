@@ -84,16 +84,16 @@ struct dt_kafka_lookups {
 
 /* ---- the cache; with the lock ---- */
 
-static struct known *find_known(const struct dt_kafka_lookups *l, struct dt_str name)
+static struct known *find_cached_topic(const struct dt_kafka_lookups *l, struct dt_str name)
 {
     struct known *k = NULL;
     HASH_FIND(hh, l->known, name.p, name.n, k);
     return k;
 }
 
-static struct known *known_entry(struct dt_kafka_lookups *l, struct dt_str name)
+static struct known *find_or_cache_topic(struct dt_kafka_lookups *l, struct dt_str name)
 {
-    struct known *k = find_known(l, name);
+    struct known *k = find_cached_topic(l, name);
     if (k || (k = calloc(1, sizeof(*k) + name.n + 1)) == NULL)
         return k;
     memcpy(k->name, name.p, name.n);
@@ -106,7 +106,7 @@ static struct known *known_entry(struct dt_kafka_lookups *l, struct dt_str name)
     return NULL;
 }
 
-static bool is_among(const struct dt_kafka_finding *v, size_t n, struct dt_str topic)
+static bool is_topic_in_findings(const struct dt_kafka_finding *v, size_t n, struct dt_str topic)
 {
     for (size_t i = 0; i < n; i++) {
         if (dt_str_is(topic, v[i].name))
@@ -115,9 +115,9 @@ static bool is_among(const struct dt_kafka_finding *v, size_t n, struct dt_str t
     return false;
 }
 
-static void want_topic(struct dt_kafka_lookups *l, struct dt_str name, int64_t owner)
+static void request_topic_lookup(struct dt_kafka_lookups *l, struct dt_str name, int64_t owner)
 {
-    if (is_among(l->asked, l->asked_n, name))
+    if (is_topic_in_findings(l->asked, l->asked_n, name))
         return;
     if (!dt_topic_queue_has(l->missing, name) && dt_topic_queue_add(l->wanted, name, owner) == DT_OK)
         pthread_cond_broadcast(&l->changed);
@@ -125,11 +125,11 @@ static void want_topic(struct dt_kafka_lookups *l, struct dt_str name, int64_t o
 
 /* Returns whether the cache has an answer. If the answer is old, it is used once more, while the topic is looked up
  * again in the background. */
-static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out,
-                         dt_status *status, struct dt_error *err)
+static bool find_cached_answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kafka_topic_info *out,
+                               dt_status *status, struct dt_error *err)
 {
     const int64_t now_us = dt_kafka_now_us();
-    struct known *k = find_known(l, name);
+    struct known *k = find_cached_topic(l, name);
     if (k)
         k->asked_us = now_us;
     if (k && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0)) {
@@ -138,7 +138,7 @@ static bool answer_known(struct dt_kafka_lookups *l, struct dt_str name, struct 
         if (k->status != DT_OK && err)
             *err = k->error;
         if (now_us >= k->until_us)
-            want_topic(l, name, k->owner);
+            request_topic_lookup(l, name, k->owner);
         return true;
     }
     if (now_us >= l->down_until_us)
@@ -165,7 +165,7 @@ static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_fin
             continue;
         }
         settled = true;
-        struct known *k = known_entry(l, dt_str(f->name));
+        struct known *k = find_or_cache_topic(l, dt_str(f->name));
         if (!k)
             continue;
         k->owner = f->owner;
@@ -196,12 +196,12 @@ struct pace {
     int64_t look_us;
     int64_t make_us;
     bool make;  /* the next request creates topics; after the request: it created topics */
-    bool alone; /* the next request is for an owner that is alone (is_alone) */
+    bool alone; /* the next request is for an owner that is alone (is_single_owner_waiting) */
 };
 
 /* Returns whether all topics to create are of one owner, and no other owner has sent messages for ALONE_US or waits for
  * a topic. The caller holds the lock. */
-static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
+static bool is_single_owner_waiting(const struct dt_kafka_lookups *l, int64_t *owner)
 {
     const int64_t now_us = dt_kafka_now_us();
     int64_t asks;
@@ -241,7 +241,7 @@ static void set_pace(struct dt_kafka_lookups *l, struct pace *pace, int64_t bega
         pace->make_us = now_us + took_us * MADE_REST;
 }
 
-static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
+static void await_change_until(struct dt_kafka_lookups *l, int64_t until_us)
 {
     while (!dt_thread_stopping(&l->thread) && dt_kafka_now_us() < until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
@@ -255,7 +255,7 @@ static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
         const int64_t now_us = dt_kafka_now_us();
         const bool looks = dt_topic_queue_length(l->wanted) > 0;
         int64_t owner;
-        pace->alone = is_alone(l, &owner);
+        pace->alone = is_single_owner_waiting(l, &owner);
         if (pace->alone)
             dt_topic_queue_forgive(l->missing, owner);
         const int64_t make_us = dt_later(pace->make_us, dt_topic_queue_ready_us(l->missing, now_us));
@@ -272,17 +272,17 @@ static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
 
 /* Takes the names for the next request, and sets pace->make if the request creates these topics. Returns 0 if the
  * thread must stop. */
-static size_t next_wanted(struct dt_kafka_lookups *l, struct pace *pace)
+static size_t take_wanted_topics(struct dt_kafka_lookups *l, struct pace *pace)
 {
     struct dt_kafka_finding *v = l->asked;
     size_t n = 0;
     size_t most = DT_KAFKA_FIND_MAX;
     pthread_mutex_lock(&l->lock);
     dt_assert_cmp(l->asked_n, ==, 0);
-    await_until(l, pace->look_us);
+    await_change_until(l, pace->look_us);
     pace->make = await_work(l, pace);
-    await_until(l, dt_kafka_now_us() + LINGER_US);
-    await_until(l, l->down_until_us);
+    await_change_until(l, dt_kafka_now_us() + LINGER_US);
+    await_change_until(l, l->down_until_us);
     if (pace->make && !pace->alone)
         most = dt_topic_queue_length(l->missing) <= MAKE_TOGETHER ? MAKE_TOGETHER : MAKE_FEW;
     for (; !dt_thread_stopping(&l->thread) && n < most; n++) {
@@ -301,7 +301,7 @@ static void lookups_main(void *arg)
     struct dt_kafka_finding *v = l->asked;
     struct pace pace = {0};
     size_t n;
-    while ((n = next_wanted(l, &pace)) > 0) {
+    while ((n = take_wanted_topics(l, &pace)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
         store_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, pace.make, NULL));
         set_pace(l, &pace, began_us, v, n);
@@ -346,7 +346,7 @@ void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner)
     pthread_mutex_unlock(&l->lock);
 }
 
-static dt_status check_name(struct dt_str topic, struct dt_error *err)
+static dt_status check_topic_name(struct dt_str topic, struct dt_error *err)
 {
     if (topic.n == 0 || topic.n > DT_KAFKA_TOPIC_MAX)
         return dt_fail(err, DT_REFUSED, "a topic's name has 1 to %d bytes", DT_KAFKA_TOPIC_MAX);
@@ -357,13 +357,14 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
                              struct dt_error *err)
 {
     struct dt_kafka_lookups *l = asker->admin->lookups;
-    dt_status status = check_name(topic, err);
+    dt_status status = check_topic_name(topic, err);
     *out = (struct dt_kafka_topic_info){0};
     if (status != DT_OK)
         return status;
     pthread_mutex_lock(&l->lock);
-    if (!answer_known(l, topic, out, &status, err)) {
-        want_topic(l, topic, owner); /* if the queue is full, the topic is dropped; a notified asker asks again */
+    if (!find_cached_answer(l, topic, out, &status, err)) {
+        request_topic_lookup(l, topic,
+                             owner); /* if the queue is full, the topic is dropped; a notified asker asks again */
         asker->waits = true;
         status = dt_fail(err, DT_BUSY, "topic %.*s is being looked up", (int)topic.n, topic.p);
     }
@@ -373,11 +374,11 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t
 
 /* ---- callers that wait ---- */
 
-static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_status *status, struct dt_error *err)
+static bool answer_from_cache(struct dt_kafka_lookups *l, struct dt_str topic, dt_status *status, struct dt_error *err)
 {
     struct dt_kafka_topic_info info;
     pthread_mutex_lock(&l->lock);
-    bool known = answer_known(l, topic, &info, status, err);
+    bool known = find_cached_answer(l, topic, &info, status, err);
     pthread_mutex_unlock(&l->lock);
     return known;
 }
@@ -390,7 +391,7 @@ static dt_status find_next_unknown(dt_kafka_admin *a, const struct dt_str *topic
     size_t n_found = 0;
     dt_status status = DT_OK;
     for (; *at < n && n_found < DT_KAFKA_FIND_MAX; ++*at) {
-        if (is_among(v, n_found, topics[*at]) || answer_now(a->lookups, topics[*at], &status, NULL))
+        if (is_topic_in_findings(v, n_found, topics[*at]) || answer_from_cache(a->lookups, topics[*at], &status, NULL))
             continue;
         v[n_found] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE, .owner = dt_owner_by_name(topics[*at])};
         memcpy(v[n_found++].name, topics[*at].p, topics[*at].n);
@@ -408,7 +409,7 @@ dt_status dt_kafka_admin_topics(dt_kafka_admin *a, const struct dt_str *topics, 
     dt_status status = DT_OK;
     size_t at = 0;
     for (*at_fault = 0; *at_fault < n; ++*at_fault) {
-        status = check_name(topics[*at_fault], err);
+        status = check_topic_name(topics[*at_fault], err);
         if (status != DT_OK)
             return status;
     }
@@ -418,7 +419,7 @@ dt_status dt_kafka_admin_topics(dt_kafka_admin *a, const struct dt_str *topics, 
         status = find_next_unknown(a, topics, n, &at, err);
     pthread_mutex_unlock(&a->lookups->find_lock);
     for (*at_fault = 0; status == DT_OK && *at_fault < n; ++*at_fault) {
-        if (!answer_now(a->lookups, topics[*at_fault], &status, err))
+        if (!answer_from_cache(a->lookups, topics[*at_fault], &status, err))
             status = dt_fail(err, DT_UNAVAILABLE, "topic %.*s: the result of its lookup is no longer cached",
                              (int)topics[*at_fault].n, topics[*at_fault].p);
         if (status != DT_OK)
@@ -443,7 +444,7 @@ bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafk
 {
     struct dt_kafka_lookups *l = a->lookups;
     pthread_mutex_lock(&l->lock);
-    const struct known *k = find_known(l, topic);
+    const struct known *k = find_cached_topic(l, topic);
     bool good = k && k->good;
     if (good)
         *out = k->info;
@@ -460,7 +461,7 @@ void dt_kafka_admin_tell_asked(dt_kafka_admin *a, dt_kafka_hear_topic_fn *heard,
         const struct dt_kafka_asked_topic topic = {k->name, k->status, k->error.text, k->info};
         if (now_us < k->asked_us + (k->status == DT_OK ? ASKED_FOR_US : WAITS_FOR_US) && heard(arg, &topic) &&
             now_us >= k->until_us)
-            want_topic(l, (struct dt_str){k->name, k->name_n}, k->owner);
+            request_topic_lookup(l, (struct dt_str){k->name, k->name_n}, k->owner);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -469,11 +470,11 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
 {
     struct dt_kafka_lookups *l = a->lookups;
     pthread_mutex_lock(&l->lock);
-    struct known *k = find_known(l, topic);
+    struct known *k = find_cached_topic(l, topic);
     if (k)
         k->until_us = INT64_MIN / 2;
     /* The running request may have read the topic before it changed, so the topic is looked up once more. */
-    if (is_among(l->asked, l->asked_n, topic))
+    if (is_topic_in_findings(l->asked, l->asked_n, topic))
         (void)!dt_topic_queue_add(l->wanted, topic, k ? k->owner : dt_owner_by_name(topic));
     pthread_mutex_unlock(&l->lock);
 }

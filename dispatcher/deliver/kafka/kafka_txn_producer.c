@@ -85,7 +85,7 @@ struct dt_txn_producer {
 
 /* ---- librdkafka's threads ---- */
 
-static int on_close(int fd, void *opaque)
+static int on_socket_close(int fd, void *opaque)
 {
     return dt_kafka_watch_close_socket(&((dt_txn_producer *)opaque)->watch, fd);
 }
@@ -108,7 +108,7 @@ static void record_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const c
     snprintf(p->refused, sizeof(p->refused), "%s", topic);
 }
 
-static void on_report(rd_kafka_t *, const rd_kafka_message_t *m, void *opaque)
+static void on_delivery_report(rd_kafka_t *, const rd_kafka_message_t *m, void *opaque)
 {
     dt_txn_producer *p = opaque;
     struct report *r = m->_private;
@@ -161,7 +161,7 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
 
 /* Changes the status of a failure to DOUBT, unless it is REFUSED. After any failure the producer must not be used
  * again. */
-static dt_status end_with(dt_txn_producer *p, dt_status status, struct dt_error *err)
+static dt_status mark_failed_in_doubt(dt_txn_producer *p, dt_status status, struct dt_error *err)
 {
     if (status == DT_OK)
         return DT_OK;
@@ -175,7 +175,7 @@ static dt_status end_with(dt_txn_producer *p, dt_status status, struct dt_error 
 
 /* ---- topics ---- */
 
-static struct topic **topic_slot(dt_txn_producer *p, struct dt_str name)
+static struct topic **find_topic_slot(dt_txn_producer *p, struct dt_str name)
 {
     struct topic **at = &p->topics[dt_str_hash(name) % TOPIC_BUCKETS];
     while (*at && !((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0))
@@ -203,7 +203,7 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
 }
 
 /* Reads the topic's size limit. If the limit is below the size of our batches, the topic gets smaller batches. */
-static void topic_refresh_limit(dt_txn_producer *p, struct topic *t)
+static void refresh_topic_limit(dt_txn_producer *p, struct topic *t)
 {
     struct dt_kafka_topic_info info;
     if (!p->env->admin || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
@@ -219,7 +219,7 @@ static void refuse_topic(dt_txn_producer *p, struct dt_str topic)
     snprintf(p->refused, sizeof(p->refused), "%.*s", (int)topic.n, topic.p);
 }
 
-static bool same_topic_again(const struct dt_kafka_message *messages, size_t i)
+static bool is_topic_of_previous(const struct dt_kafka_message *messages, size_t i)
 {
     return i > 0 && dt_str_eq(messages[i].topic, messages[i - 1].topic);
 }
@@ -271,7 +271,7 @@ static dt_status look_up_new_topics(dt_txn_producer *p, struct strangers *s, str
     if (status == DT_OK)
         fetch_metadata(p, s, METADATA_TRIES, METADATA_WAIT_MS);
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
-        struct topic **slot = topic_slot(p, s->names[i]);
+        struct topic **slot = find_topic_slot(p, s->names[i]);
         if (*slot)
             continue;
         status = topic_new(p, s->names[i], slot, err);
@@ -290,7 +290,7 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
     struct strangers s = {0};
     dt_status status = DT_OK;
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        if (same_topic_again(messages, i) || *topic_slot(p, messages[i].topic))
+        if (is_topic_of_previous(messages, i) || *find_topic_slot(p, messages[i].topic))
             continue;
         if (!s.names && (s.names = calloc(n - i, sizeof(*s.names))) == NULL)
             status = dt_fail(err, DT_NOMEM, "kafka producer: out of memory for the topics of a batch");
@@ -302,33 +302,33 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
         status = look_up_new_topics(p, &s, err);
     free(s.names);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        if (!same_topic_again(messages, i))
-            topic_refresh_limit(p, *topic_slot(p, messages[i].topic));
+        if (!is_topic_of_previous(messages, i))
+            refresh_topic_limit(p, *find_topic_slot(p, messages[i].topic));
     }
-    return end_with(p, status, err);
+    return mark_failed_in_doubt(p, status, err);
 }
 
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n)
 {
     struct strangers s = {.names = calloc(n ? n : 1, sizeof(*s.names))};
     for (size_t i = 0; s.names && i < n; i++) {
-        if (*topic_slot(p, names[i]) == NULL)
+        if (*find_topic_slot(p, names[i]) == NULL)
             s.names[s.n++] = names[i];
     }
     s.n_unsure = s.n;
     fetch_metadata(p, &s, 1, MEET_WAIT_MS);
     for (size_t i = s.n_unsure; i < s.n; i++) {
-        struct topic **slot = topic_slot(p, s.names[i]);
+        struct topic **slot = find_topic_slot(p, s.names[i]);
         struct dt_error ignored;
         if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may occur twice */
-            topic_refresh_limit(p, *slot);
+            refresh_topic_limit(p, *slot);
     }
     free(s.names);
 }
 
 /* ---- one transaction ---- */
 
-static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_error_t *error)
+static dt_status fail_with_kafka_error(struct dt_error *err, const char *what, rd_kafka_error_t *error)
 {
     dt_status status = dt_fail(err, DT_DOUBT, "%s: %s", what, rd_kafka_error_string(error));
     rd_kafka_error_destroy(error);
@@ -464,7 +464,7 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
     dt_status status = DT_OK;
     if (error)
-        return fail_with(err, "begin", error);
+        return fail_with_kafka_error(err, "begin", error);
     p->uncommitted = true;
     p->look_us = dt_kafka_now_us() + SILENCE_US;
     for (size_t i = 0; status == DT_OK && i < n; i++) {
@@ -511,13 +511,13 @@ static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
             rd_kafka_error_destroy(error);
             error = rd_kafka_commit_transaction(p->rk, -1);
         }
-        status = error ? fail_with(err, "commit", error) : DT_OK;
+        status = error ? fail_with_kafka_error(err, "commit", error) : DT_OK;
     }
     DT_FAIL_POINT_STATUS("endtxn.after", status, err);
     return status;
 }
 
-static void close_open(dt_txn_producer *p)
+static void clear_open_transaction(dt_txn_producer *p)
 {
     free(p->open_topics);
     free(p->reports);
@@ -531,12 +531,12 @@ bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *me
     if (p->failed)
         return false;
     for (size_t i = 0; i < n; i++) {
-        if (same_topic_again(messages, i))
+        if (is_topic_of_previous(messages, i))
             continue;
-        struct topic *t = *topic_slot(p, messages[i].topic);
+        struct topic *t = *find_topic_slot(p, messages[i].topic);
         if (!t)
             return false;
-        topic_refresh_limit(p, t);
+        refresh_topic_limit(p, t);
         if (t->limit < DT_KAFKA_BATCH_BYTES)
             return false;
     }
@@ -547,15 +547,17 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
                                 const struct dt_kafka_message *record, struct dt_error *err)
 {
     if (p->failed || p->reports)
-        return end_with(p, dt_fail(err, DT_DOUBT, "kafka producer: an earlier call failed"), err);
+        return mark_failed_in_doubt(p, dt_fail(err, DT_DOUBT, "kafka producer: an earlier call failed"), err);
     p->open_topics = calloc(n + 1, sizeof(*p->open_topics));
     p->reports = calloc(n + 1, sizeof(*p->reports));
     if (!p->open_topics || !p->reports)
-        return end_with(p, dt_fail(err, DT_NOMEM, "kafka producer: out of memory for a batch of %zu messages", n), err);
+        return mark_failed_in_doubt(
+            p, dt_fail(err, DT_NOMEM, "kafka producer: out of memory for a batch of %zu messages", n), err);
     p->n_open = n;
     p->nth = nth;
     for (size_t i = 0; i < n; i++) {
-        p->open_topics[i] = same_topic_again(messages, i) ? p->open_topics[i - 1] : *topic_slot(p, messages[i].topic);
+        p->open_topics[i] =
+            is_topic_of_previous(messages, i) ? p->open_topics[i - 1] : *find_topic_slot(p, messages[i].topic);
         dt_assert(p->open_topics[i]); /* dt_txn_producer_learn must be called first */
         p->open_topics[i]->loose = 0;
     }
@@ -569,7 +571,7 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     p->ledger_offset = -1;
     p->deadline_us = dt_kafka_now_us() + p->transaction_timeout_us;
     dt_kafka_watch_open(&p->watch);
-    return end_with(p, produce_batch(p, messages, n, record, err), err);
+    return mark_failed_in_doubt(p, produce_batch(p, messages, n, record, err), err);
 }
 
 dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)
@@ -583,9 +585,9 @@ dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, str
     dt_metric_add(p->too_soon, seen.too_soon);
     if (status == DT_OK) {
         *ledger_offset = p->ledger_offset;
-        close_open(p);
+        clear_open_transaction(p);
     }
-    return end_with(p, status, err);
+    return mark_failed_in_doubt(p, status, err);
 }
 
 struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)
@@ -593,7 +595,7 @@ struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)
     return (struct dt_kafka_refusal){.topic = p->refused, .whole_topic = dt_kafka_refuses_topic(p->refusal)};
 }
 
-static void producer_leave(void *arg)
+static void abort_open_transaction(void *arg)
 {
     dt_txn_producer *p = arg;
     /*
@@ -619,7 +621,7 @@ static void producer_leave(void *arg)
 }
 
 /* Frees the memory. Called when librdkafka's threads, which read `reports` and `topics`, have ended. */
-static void producer_done(void *arg)
+static void free_producer(void *arg)
 {
     dt_txn_producer *p = arg;
     for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
@@ -629,7 +631,7 @@ static void producer_done(void *arg)
             free(t);
         }
     }
-    close_open(p);
+    clear_open_transaction(p);
     dt_kafka_watch_clear(&p->watch);
     free(p);
 }
@@ -642,9 +644,9 @@ void dt_txn_producer_free(dt_txn_producer *p)
     p->uncommitted = p->uncommitted && !dt_kafka_watch_broken(&p->watch);
     (void)dt_kafka_watch_close(&p->watch);
     if (!p->rk)
-        producer_done(p);
+        free_producer(p);
     else
-        dt_kafka_reap(p->rk, producer_leave, producer_done, p);
+        dt_kafka_reap(p->rk, abort_open_transaction, free_producer, p);
 }
 
 static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
@@ -679,16 +681,16 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
     rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(*out);
     rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
     rd_kafka_topic_conf_set_opaque(topic_conf, p);
-    rd_kafka_conf_set_dr_msg_cb(*out, on_report);
+    rd_kafka_conf_set_dr_msg_cb(*out, on_delivery_report);
     rd_kafka_conf_set_error_cb(*out, on_error);
     rd_kafka_conf_set_log_cb(*out, on_log);
-    rd_kafka_conf_set_closesocket_cb(*out, on_close);
+    rd_kafka_conf_set_closesocket_cb(*out, on_socket_close);
     return dt_kafka_watch_requests(&p->watch, *out, err);
 }
 
 /* Requests to fence older producers. If the request needs longer than timeout_ms, it continues in the background, and
  * *again becomes true: the caller must call again. */
-static dt_status ask_to_fence(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
+static dt_status request_fencing(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);
     *again = error && rd_kafka_error_is_retriable(error);
@@ -720,7 +722,7 @@ dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _
         status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, shape.partitions, p->shard);
     if (status != DT_OK)
         return status;
-    status = ask_to_fence(p, 1, &again, err);
+    status = request_fencing(p, 1, &again, err);
     return status != DT_OK && again ? DT_OK : status;
 }
 
@@ -731,7 +733,7 @@ dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, 
         bool again;
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka producer: stopped while taking over");
-        dt_status status = ask_to_fence(p, 100, &again, err);
+        dt_status status = request_fencing(p, 100, &again, err);
         if (status != DT_OK && (!again || dt_kafka_now_us() >= deadline_us))
             return status;
     }

@@ -74,7 +74,7 @@ void dt_kafka_watch_nice(struct dt_kafka_watch *w)
         (void)setpriority(PRIO_PROCESS, (id_t)w->spinner, w->usual_nice + NICER);
 }
 
-static rd_kafka_resp_err_t on_new(rd_kafka_t *rk, const rd_kafka_conf_t *, void *opaque, char *, size_t)
+static rd_kafka_resp_err_t on_client_created(rd_kafka_t *rk, const rd_kafka_conf_t *, void *opaque, char *, size_t)
 {
     rd_kafka_resp_err_t code = rd_kafka_interceptor_add_on_thread_start(rk, "duetime", on_thread_start, opaque);
 
@@ -154,7 +154,7 @@ struct dt_kafka_watched dt_kafka_watch_close(struct dt_kafka_watch *w)
 
 dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err)
 {
-    if (rd_kafka_conf_interceptor_add_on_new(conf, "duetime", on_new, w) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (rd_kafka_conf_interceptor_add_on_new(conf, "duetime", on_client_created, w) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return dt_fail(err, DT_INTERNAL, "kafka producer: could not add the interceptor");
     return DT_OK;
 }

@@ -30,7 +30,7 @@
 #include "base/guard.h"
 #include "base/text/json_write.h"
 
-static void put_head(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
+static void put_record_head(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_word(out, "installation", uuid);
@@ -42,7 +42,7 @@ static void put_head(struct dt_strbuf *out, const char *uuid, const struct dt_fe
 void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence,
                             const struct dt_claim *list, size_t n)
 {
-    put_head(out, uuid, fence);
+    put_record_head(out, uuid, fence);
     dt_json_put_int(out, "batch", fence->batch_no);
     dt_json_name(out, "list");
     dt_inflight_format(list, n, out);
@@ -51,7 +51,7 @@ void dt_ledger_format_batch(struct dt_strbuf *out, const char *uuid, const struc
 
 void dt_ledger_format_barrier(struct dt_strbuf *out, const char *uuid, const struct dt_fence *fence)
 {
-    put_head(out, uuid, fence);
+    put_record_head(out, uuid, fence);
     dt_json_end_object(out);
 }
 
@@ -83,7 +83,7 @@ static int64_t number_member(const struct dt_ledger_view *view, const char *name
 
 /* Reads the list of attempts in the record into view->scratch. Returns false if the record has no list, or if memory
  * ran out (view->status). */
-static bool read_list(struct dt_ledger_view *view)
+static bool read_attempt_list(struct dt_ledger_view *view)
 {
     const struct dt_json_node *list = dt_json_member(view->json, dt_json_root(view->json), "list");
     dt_status status = list ? dt_inflight_parse(list->raw, &view->scratch) : DT_MALFORMED;
@@ -94,7 +94,7 @@ static bool read_list(struct dt_ledger_view *view)
 
 static bool check_batch(struct dt_ledger_view *view, int64_t offset)
 {
-    if (!read_list(view))
+    if (!read_attempt_list(view))
         return view->status == DT_OK && record_problem(view, offset, "a batch record without a list");
     if (!DT_GUARD(LEDGER_ONE, view->batches++ == 0))
         return record_problem(view, offset, "a second batch record after the settled ones");
@@ -106,17 +106,17 @@ static bool check_batch(struct dt_ledger_view *view, int64_t offset)
 
 /* Returns whether the record is the barrier of this takeover, by its token. An epoch would prove nothing, because
  * epochs repeat if MySQL is restored from an older copy. */
-static bool is_own(const struct dt_ledger_view *view)
+static bool is_own_barrier(const struct dt_ledger_view *view)
 {
     return number_member(view, "epoch") == view->fence->epoch &&
            DT_GUARD(BARRIER_TOKEN, number_member(view, "token") == view->fence->token);
 }
 
-static bool check_settled(struct dt_ledger_view *view, int64_t offset, bool ours)
+static bool check_settled_record(struct dt_ledger_view *view, int64_t offset, bool ours)
 {
-    bool recreated = is_own(view) || (read_list(view) && view->scratch.n && view->inflight->n &&
-                                      view->scratch.v[0].id == view->inflight->v[0].id &&
-                                      view->scratch.v[0].attempt == view->inflight->v[0].attempt);
+    bool recreated = is_own_barrier(view) || (read_attempt_list(view) && view->scratch.n && view->inflight->n &&
+                                              view->scratch.v[0].id == view->inflight->v[0].id &&
+                                              view->scratch.v[0].attempt == view->inflight->v[0].attempt);
     if (recreated)
         return record_problem(view, offset, "a new record below the last settled offset: the ledger was recreated");
     if (view->status != DT_OK)
@@ -125,18 +125,18 @@ static bool check_settled(struct dt_ledger_view *view, int64_t offset, bool ours
     return true;
 }
 
-static bool check_new(struct dt_ledger_view *view, int64_t offset, struct dt_str key, bool ours)
+static bool check_new_record(struct dt_ledger_view *view, int64_t offset, struct dt_str key, bool ours)
 {
     bool batch = dt_str_eq(key, DT_LEDGER_BATCH), barrier = dt_str_eq(key, DT_LEDGER_BARRIER);
     if (!ours)
         return record_problem(view, offset, "a record of another installation");
     if (!batch && !barrier)
         return record_problem(view, offset, "a record of a kind that this version does not know");
-    if (number_member(view, "epoch") >= view->fence->epoch && !(barrier && is_own(view)))
+    if (number_member(view, "epoch") >= view->fence->epoch && !(barrier && is_own_barrier(view)))
         return record_problem(view, offset, "a record of an epoch that is not below this one");
     if (batch)
         return check_batch(view, offset);
-    if (!is_own(view)) /* the record is a barrier of an earlier takeover */
+    if (!is_own_barrier(view)) /* the record is a barrier of an earlier takeover */
         return true;
     view->barrier = true;
     view->next_offset = offset + 1;
@@ -157,7 +157,8 @@ bool dt_ledger_view_record(void *arg, int64_t offset, struct dt_str key, struct 
         uuid = dt_json_text_of(view->json, dt_json_root(view->json), "installation");
     if (uuid.p) {
         bool ours = dt_str_is(uuid, view->uuid);
-        return offset < view->settled_below ? check_settled(view, offset, ours) : check_new(view, offset, key, ours);
+        return offset < view->settled_below ? check_settled_record(view, offset, ours)
+                                            : check_new_record(view, offset, key, ours);
     }
     /* A stranger's record neither halts the shard nor proves anything. Strangers' records below settled_below were
      * reported before. */

@@ -19,7 +19,7 @@ static void add_header(struct headers *h, const char *name, struct dt_str value)
         h->v[h->n++] = (struct dt_kafka_header){dt_str(name), value};
 }
 
-static dt_status add_attributes(struct headers *h, const struct dt_cloud_event *event, struct dt_arena *arena)
+static dt_status add_attribute_headers(struct headers *h, const struct dt_cloud_event *event, struct dt_arena *arena)
 {
     struct dt_cloud_event_attribute attributes[DT_CLOUD_EVENT_ATTRIBUTES];
     size_t n;
@@ -30,7 +30,7 @@ static dt_status add_attributes(struct headers *h, const struct dt_cloud_event *
     return status;
 }
 
-static dt_status add_callers(struct headers *h, struct dt_str text, dt_json *json, struct dt_arena *arena)
+static dt_status add_caller_headers(struct headers *h, struct dt_str text, dt_json *json, struct dt_arena *arena)
 {
     struct dt_caller_headers callers;
     struct dt_str name;
@@ -61,9 +61,9 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
         return DT_NOMEM;
     const struct dt_cloud_event event = dt_cloud_event_of(from, installation, now_ms);
     add_header(&h, "content-type", from->content_type.p ? from->content_type : DT_STR_LIT("application/json"));
-    dt_status status = add_attributes(&h, &event, arena);
+    dt_status status = add_attribute_headers(&h, &event, arena);
     if (status == DT_OK)
-        status = add_callers(&h, from->headers, json, arena);
+        status = add_caller_headers(&h, from->headers, json, arena);
     *message = (struct dt_kafka_message){.topic = from->kafka_topic,
                                          .key = from->partition_key,
                                          .value = from->payload,
@@ -95,7 +95,7 @@ dt_status dt_message_of_notice(const struct dt_notice *notice, const char *insta
                                          .key = job->key,
                                          .time_ms = notice->made_at_ms};
     add_header(&h, "content-type", DT_STR_LIT("application/json"));
-    dt_status status = add_attributes(&h, &event, arena);
+    dt_status status = add_attribute_headers(&h, &event, arena);
     *message = (struct dt_kafka_message){.topic = dt_arena_printf(arena, "%s.dead", installation),
                                          .key = job->partition_key,
                                          .value = value,

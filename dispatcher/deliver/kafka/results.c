@@ -49,18 +49,19 @@ struct dt_results_watermark {
 
     /* used only by the tick */
     bool serves; /* a leader waits for the watermarks */
-    /* mono: begin of the period that give_up_waiting limits: when leaders began to wait, or when the last mark that the
-     * reader has reached was taken (T above). Later by the time for which the process was stopped. */
+    /* mono: begin of the period that raise_watermark_without_reader limits: when leaders began to wait, or when the
+     * last mark that the reader has reached was taken (T above). Later by the time for which the process was
+     * stopped. */
     int64_t since_us;
     int64_t answers_us; /* mono: since when Kafka has answered every request; INT64_MAX: the last request failed */
     int64_t mark_ms;    /* MySQL's time, or slightly less, when the current mark was taken (T above); 0: no mark */
     int64_t mark_us;    /* mono: when the current mark was taken */
     int64_t pause_us;
-    int64_t looked_us; /* mono: when give_up_waiting last ran */
+    int64_t looked_us; /* mono: when raise_watermark_without_reader last ran */
     bool told;         /* the long wait was logged */
 };
 
-static void rise_to(_Atomic int64_t *to, int64_t value)
+static void raise_to(_Atomic int64_t *to, int64_t value)
 {
     int64_t was = *to;
     while (was < value && !atomic_compare_exchange_weak(to, &was, value))
@@ -77,7 +78,7 @@ struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *w)
 void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t deadline_ms)
 {
     dt_assert_cmp(shard, <, DT_SHARDS_MAX);
-    rise_to(&w->wanted_ms, deadline_ms);
+    raise_to(&w->wanted_ms, deadline_ms);
     w->asked_us = dt_clock_mono_us(w->env.clock);
     atomic_fetch_or(&w->waiting[shard / 32], UINT32_C(1) << (shard % 32));
     dt_chore_wake(&w->chore);
@@ -87,7 +88,7 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
 
 /* Takes a mark (T above) if there is none, and compares it with the committed offsets. If the group has not committed
  * that far, returns OK, and the mark is kept. */
-static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
+static dt_status compare_mark_with_offsets(dt_results_watermark *w, struct dt_error *err)
 {
     bool passed = false;
     dt_status status = DT_OK;
@@ -102,8 +103,8 @@ static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
     if (status == DT_OK)
         status = dt_result_lag_passed(w->lag, &passed, err);
     if (status == DT_OK && passed) {
-        rise_to(&w->other_up_to_ms, w->mark_ms);
-        rise_to(&w->kafka_up_to_ms, w->mark_ms);
+        raise_to(&w->other_up_to_ms, w->mark_ms);
+        raise_to(&w->kafka_up_to_ms, w->mark_ms);
         dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
         w->since_us = dt_later(w->since_us, w->mark_us);
         w->mark_ms = 0;
@@ -118,7 +119,7 @@ static dt_status compare_mark(dt_results_watermark *w, struct dt_error *err)
 }
 
 /* Stops waiting for the reader if leaders have waited for GIVE_UP_MS: raises the watermarks without it. */
-static void give_up_waiting(dt_results_watermark *w)
+static void raise_watermark_without_reader(dt_results_watermark *w)
 {
     const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env.clock), SILENCE_US);
     w->since_us += missed_us;
@@ -131,9 +132,9 @@ static void give_up_waiting(dt_results_watermark *w)
         DT_LOG(WARN, "results",
                "attempts time out although results may be unread: the reader lags, or Kafka does not answer");
     w->told = true;
-    rise_to(&w->other_up_to_ms, up_to_ms);
+    raise_to(&w->other_up_to_ms, up_to_ms);
     if (w->answers_us <= enough_us)
-        rise_to(&w->kafka_up_to_ms, up_to_ms);
+        raise_to(&w->kafka_up_to_ms, up_to_ms);
     dt_assert_cmp(w->kafka_up_to_ms, <=, w->other_up_to_ms);
 }
 
@@ -152,10 +153,10 @@ static int64_t tick_watermark(void *arg, void *)
         w->told = false;
     }
     const int64_t was_ms = w->other_up_to_ms + w->kafka_up_to_ms;
-    const dt_status status = compare_mark(w, &err);
+    const dt_status status = compare_mark_with_offsets(w, &err);
     if (status != DT_OK)
         DT_LOG(DEBUG, "results", "Kafka does not say how far results have been read", DT_S("reason", err.text));
-    give_up_waiting(w);
+    raise_watermark_without_reader(w);
     if (w->other_up_to_ms + w->kafka_up_to_ms > was_ms) {
         for (unsigned i = 0; i < SHARD_WORDS; i++) {
             uint32_t bits = atomic_exchange(&w->waiting[i], 0);

@@ -55,7 +55,7 @@ size_t dt_topic_queue_length(const dt_topic_queue *queue)
 }
 
 /* Returns the owner's group, or a new group that is not in the ring yet. */
-static struct group *group_of(dt_topic_queue *queue, int64_t owner)
+static struct group *find_or_make_group(dt_topic_queue *queue, int64_t owner)
 {
     struct group *group = NULL;
     HASH_FIND(hh, queue->groups, &owner, sizeof(owner), group);
@@ -72,7 +72,7 @@ static struct group *group_of(dt_topic_queue *queue, int64_t owner)
 }
 
 /* Drops the group if it has no names and no debt. */
-static void drop_if_idle(dt_topic_queue *queue, struct group *group, int64_t now_us)
+static void drop_group_if_idle(dt_topic_queue *queue, struct group *group, int64_t now_us)
 {
     if (group->n_entries || group->paid_until_us > now_us)
         return;
@@ -96,7 +96,7 @@ dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t 
         return DT_OK;
     if (queue->length >= DT_TOPIC_QUEUE_MAX)
         return DT_FULL;
-    struct group *group = group_of(queue, owner);
+    struct group *group = find_or_make_group(queue, owner);
     if (!group)
         return DT_NOMEM;
     const bool fits = group->n_entries < DT_TOPIC_QUEUE_GROUP;
@@ -114,11 +114,11 @@ dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t 
         return DT_OK;
     }
     free(entry);
-    drop_if_idle(queue, group, 0);
+    drop_group_if_idle(queue, group, 0);
     return fits ? DT_NOMEM : DT_FULL;
 }
 
-static int64_t group_ready_us(const struct group *group)
+static int64_t group_ready_at_us(const struct group *group)
 {
     return group->paid_until_us - DT_TOPIC_QUEUE_AHEAD_US;
 }
@@ -129,9 +129,9 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     struct group *next;
     DL_FOREACH_SAFE(queue->ring, group, next)
     {
-        if (group->n_entries && group_ready_us(group) <= now_us)
+        if (group->n_entries && group_ready_at_us(group) <= now_us)
             break;
-        drop_if_idle(queue, group, now_us);
+        drop_group_if_idle(queue, group, now_us);
     }
     if (!group)
         return false;
@@ -146,13 +146,13 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     queue->length--;
     DL_DELETE(queue->ring, group); /* the group moves to the end of the ring, so that other groups are next */
     DL_APPEND(queue->ring, group);
-    drop_if_idle(queue, group, now_us);
+    drop_group_if_idle(queue, group, now_us);
     return true;
 }
 
 void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us, int64_t now_us)
 {
-    struct group *group = group_of(queue, owner);
+    struct group *group = find_or_make_group(queue, owner);
     if (group) /* if memory ran out, the owner is not charged */
         group->paid_until_us = dt_later(group->paid_until_us, now_us) + cost_us * DT_TOPIC_QUEUE_SHARE;
 }
@@ -186,7 +186,7 @@ int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us)
     DL_FOREACH(queue->ring, group)
     {
         if (group->n_entries)
-            ready_us = dt_earlier(ready_us, group_ready_us(group));
+            ready_us = dt_earlier(ready_us, group_ready_at_us(group));
         if (ready_us <= now_us)
             break;
     }

@@ -88,7 +88,7 @@ static struct topic *find_topic(const dt_writable_topics *known, struct dt_str n
     return topic;
 }
 
-static struct topic *topic_entry(dt_writable_topics *known, struct dt_str name)
+static struct topic *ensure_topic_entry(dt_writable_topics *known, struct dt_str name)
 {
     struct topic *topic = find_topic(known, name);
     if (topic || name.n > DT_KAFKA_TOPIC_MAX || !(topic = calloc(1, sizeof(*topic))))
@@ -102,14 +102,14 @@ static struct topic *topic_entry(dt_writable_topics *known, struct dt_str name)
     return NULL;
 }
 
-static bool is_closed(const struct topic *topic)
+static bool is_topic_closed(const struct topic *topic)
 {
     return topic->bar_us || (topic->asked_us && !topic->writable);
 }
 
-static void count_closed(dt_writable_topics *known, const struct topic *topic, bool was_closed)
+static void update_closed_count(dt_writable_topics *known, const struct topic *topic, bool was_closed)
 {
-    known->n_closed += is_closed(topic);
+    known->n_closed += is_topic_closed(topic);
     dt_assert_cmp(known->n_closed, >=, was_closed);
     known->n_closed -= was_closed;
     dt_assert_cmp(known->n_barred, <=, known->n_closed);
@@ -117,7 +117,7 @@ static void count_closed(dt_writable_topics *known, const struct topic *topic, b
 
 /* ---- asking ---- */
 
-static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
+static enum dt_writable topic_writability(const struct topic *topic, int64_t bytes)
 {
     /* The topic is being tried with one message: parked jobs stay parked. */
     if (topic->bar_us && bytes == 0)
@@ -129,7 +129,7 @@ static enum dt_writable answer_topic(const struct topic *topic, int64_t bytes)
     return topic->bar_us || bytes > topic->max_bytes ? DT_WRITABLE_ALONE : DT_WRITABLE_YES;
 }
 
-static void want_topic(dt_writable_topics *known, struct topic *topic)
+static void request_topic_lookup(dt_writable_topics *known, struct topic *topic)
 {
     if (topic->wanted)
         return;
@@ -141,7 +141,7 @@ static void want_topic(dt_writable_topics *known, struct topic *topic)
 enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes)
 {
     dt_writable_topics *known = arg;
-    struct topic *topic = topic_entry(known, kafka_topic);
+    struct topic *topic = ensure_topic_entry(known, kafka_topic);
     if (!topic)
         return DT_WRITABLE_UNKNOWN;
     int64_t now_us = dt_clock_mono_us(known->clock);
@@ -152,8 +152,8 @@ enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, in
     if (now_us < topic->barred_until_us)
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0 || age_us > (topic->writable ? FRESH_US : RETRY_US))
-        want_topic(known, topic);
-    const enum dt_writable writable = answer_topic(topic, bytes);
+        request_topic_lookup(known, topic);
+    const enum dt_writable writable = topic_writability(topic, bytes);
     if (bytes && writable == DT_WRITABLE_YES && now_us - topic->sends_us > SENDS_US) {
         topic->sends_us = now_us;
         dt_kafka_asker_sends(known->asker, owner);
@@ -163,7 +163,7 @@ enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, in
 
 /* ---- results of lookups ---- */
 
-static void keep_reason(struct topic *topic, const char *why)
+static void store_reason(struct topic *topic, const char *why)
 {
     snprintf(topic->why, sizeof(topic->why), "%.*s", (int)sizeof(topic->why) - 1, why);
 }
@@ -181,14 +181,14 @@ static bool resolve_topic(dt_writable_topics *known, struct topic *topic, bool *
         snprintf(known->trouble, sizeof(known->trouble), "%s", err.text);
         return true;
     }
-    bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = is_closed(topic);
+    bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = is_topic_closed(topic);
     known->trouble[0] = '\0';
     topic->asked_us = dt_clock_mono_us(known->clock);
     topic->writable = status == DT_OK;
     topic->max_bytes = info.max_message_bytes;
-    count_closed(known, topic, was_closed);
+    update_closed_count(known, topic, was_closed);
     if (status == DT_REFUSED) {
-        keep_reason(topic, err.text);
+        store_reason(topic, err.text);
         if (news)
             DT_LOG(ERROR, "kafka", "topic cannot be written: its jobs wait", DT_S("topic", topic->name),
                    DT_S("reason", err.text));
@@ -211,7 +211,7 @@ bool dt_writable_topics_resolve(dt_writable_topics *known)
         next = topic->next_wanted;
         topic->wanted = false;
         if (!resolve_topic(known, topic, &news))
-            want_topic(known, topic);
+            request_topic_lookup(known, topic);
     }
     return news;
 }
@@ -233,21 +233,21 @@ bool dt_writable_topics_waits(const dt_writable_topics *known)
 
 void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_topic, bool whole_topic, const char *why)
 {
-    struct topic *topic = topic_entry(known, kafka_topic);
+    struct topic *topic = ensure_topic_entry(known, kafka_topic);
     dt_kafka_admin_forget(known->admin, kafka_topic);
     if (!topic)
         return;
-    bool was_closed = is_closed(topic);
+    bool was_closed = is_topic_closed(topic);
     topic->asked_us = 0;
     if (whole_topic && dt_clock_mono_us(known->clock) >= topic->barred_until_us) {
         known->n_barred += topic->bar_us == 0;
         topic->bar_us = topic->bar_us ? dt_earlier(topic->bar_us * 2, BAR_MAX_US) : BAR_FIRST_US;
         topic->barred_until_us = dt_clock_mono_us(known->clock) + topic->bar_us;
-        keep_reason(topic, why);
+        store_reason(topic, why);
         DT_LOG(ERROR, "kafka", "topic accepts no messages: its jobs wait", DT_S("topic", topic->name),
                DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
     }
-    count_closed(known, topic, was_closed);
+    update_closed_count(known, topic, was_closed);
 }
 
 bool dt_writable_topics_doubts(const dt_writable_topics *known)
@@ -263,20 +263,20 @@ bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topi
     topic->bar_us = topic->barred_until_us = 0;
     dt_assert_cmp(known->n_barred, >, 0);
     known->n_barred--;
-    count_closed(known, topic, true);
+    update_closed_count(known, topic, true);
     DT_LOG(INFO, "kafka", "topic accepts messages again", DT_S("topic", topic->name));
     return true;
 }
 
-static bool is_waited_for(const dt_writable_topics *known, const struct topic *topic)
+static bool is_topic_waited_for(const dt_writable_topics *known, const struct topic *topic)
 {
-    return is_closed(topic) && topic->wanted_us && dt_clock_mono_us(known->clock) - topic->wanted_us < WAITED_US;
+    return is_topic_closed(topic) && topic->wanted_us && dt_clock_mono_us(known->clock) - topic->wanted_us < WAITED_US;
 }
 
 const char *dt_writable_topics_trouble(const dt_writable_topics *known)
 {
     for (const struct topic *topic = known->n_closed ? known->topics : NULL; topic; topic = topic->hh.next)
-        if (is_waited_for(known, topic))
+        if (is_topic_waited_for(known, topic))
             return topic->why;
     return known->trouble;
 }
@@ -285,6 +285,6 @@ size_t dt_writable_topics_unwritable(const dt_writable_topics *known)
 {
     size_t n = 0;
     for (const struct topic *topic = known->n_closed ? known->topics : NULL; topic; topic = topic->hh.next)
-        n += is_waited_for(known, topic);
+        n += is_topic_waited_for(known, topic);
     return n;
 }
