@@ -48,7 +48,7 @@ bool dt_hosts_ok(const char *list)
 
 #define UNIX_PATH_MAX 107 /* bytes of sun_path, without the terminating zero */
 
-static bool take_prefix(struct dt_str *text, const char *prefix)
+static bool strip_prefix(struct dt_str *text, const char *prefix)
 {
     size_t n = strlen(prefix);
     if (text->n < n || memcmp(text->p, prefix, n) != 0)
@@ -57,7 +57,7 @@ static bool take_prefix(struct dt_str *text, const char *prefix)
     return true;
 }
 
-static bool keep_name(struct dt_str name, int port, struct dt_host *out)
+static bool copy_host_name(struct dt_str name, int port, struct dt_host *out)
 {
     if (!name.n || name.n >= sizeof(out->name))
         return false;
@@ -69,17 +69,18 @@ static bool keep_name(struct dt_str name, int port, struct dt_host *out)
 
 bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out)
 {
-    out->as = take_prefix(&text, "unix:")    ? DT_LISTEN_UNIX
-              : take_prefix(&text, "tls:")   ? DT_LISTEN_TLS
-              : take_prefix(&text, "plain:") ? DT_LISTEN_PLAIN
-                                             : DT_LISTEN_AS_GIVEN;
+    out->as = strip_prefix(&text, "unix:")    ? DT_LISTEN_UNIX
+              : strip_prefix(&text, "tls:")   ? DT_LISTEN_TLS
+              : strip_prefix(&text, "plain:") ? DT_LISTEN_PLAIN
+                                              : DT_LISTEN_AS_GIVEN;
     if (!text.n)
         return false;
     if (out->as == DT_LISTEN_UNIX)
-        return text.p[0] == '/' && text.n <= UNIX_PATH_MAX && keep_name(text, 0, &out->at);
+        return text.p[0] == '/' && text.n <= UNIX_PATH_MAX && copy_host_name(text, 0, &out->at);
     const char *colon = memchr(text.p, ':', text.n);
     if (text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p)))
-        return keep_name(text, default_port, &out->at); /* such as "::1"; an IPv6 address with a port needs brackets */
+        return copy_host_name(text, default_port,
+                              &out->at); /* such as "::1"; an IPv6 address with a port needs brackets */
     if (!dt_host_parse(text, default_port ? default_port : 1, &out->at))
         return false;
     bool told = text.p[text.n - 1] != ']' && colon;

@@ -84,7 +84,7 @@ static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *e
 }
 
 /* If a chore is due before the timer wakes, wakes an idle thread or starts a thread. */
-static void look_for_work(dt_chores *c)
+static void wake_or_start_worker(dt_chores *c)
 {
     const struct dt_chore *next = find_next_chore(c);
     if (!next || (c->timer && c->timer->until_us <= next->due_us))
@@ -116,7 +116,7 @@ static void run_tick(struct worker *w, struct dt_chore *chore, int64_t now_us)
     chore->started_us = now_us;
     chore->woken = chore->failed = chore->ending = chore->idle = false;
     c->waiting += chore->waits;
-    look_for_work(c);
+    wake_or_start_worker(c);
     pthread_mutex_unlock(&c->lock);
     const int64_t due_us = chore->tick(chore->arg, w->context);
     if (c->env.check)
@@ -253,7 +253,7 @@ void dt_chores_add(dt_chores *c, struct dt_chore *chore)
     c->first = chore;
     chore->due_us = earliest_due_us(c, chore);
     __atomic_store_n(&chore->chores, c, __ATOMIC_RELEASE);
-    look_for_work(c);
+    wake_or_start_worker(c);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -267,7 +267,7 @@ void dt_chore_wake(struct dt_chore *chore)
         chore->woken = true;
     } else {
         chore->due_us = dt_earlier(chore->due_us, earliest_due_us(c, chore));
-        look_for_work(c);
+        wake_or_start_worker(c);
     }
     pthread_mutex_unlock(&c->lock);
 }
@@ -311,7 +311,7 @@ void dt_chore_remove(struct dt_chore *chore)
     if (chore->last) {
         chore->ending = true;
         chore->due_us = dt_clock_mono_us(c->env.clock);
-        look_for_work(c);
+        wake_or_start_worker(c);
     }
     while (chore->started_us || chore->ending)
         (void)dt_clock_wait(&c->ended, &c->lock, INT64_MAX);

@@ -121,7 +121,7 @@ static void store_number(struct dt_config *config, const struct dt_option *optio
         *(int64_t *)dt_option_member(config, option) = v;
 }
 
-static void forget_text(char **at, const struct dt_option *option)
+static void erase_text(char **at, const struct dt_option *option)
 {
     if (*at && dt_option_is_secret(option))
         explicit_bzero(*at, strlen(*at));
@@ -135,7 +135,7 @@ static bool store_text(struct dt_config *config, const struct dt_option *option,
     char *copy = strdup(text);
     if (!copy)
         return false;
-    forget_text(at, option);
+    erase_text(at, option);
     *at = copy;
     return true;
 }
@@ -504,7 +504,7 @@ static void load_properties(struct loader *loader)
 
 /* Checks that the largest request fits into seven eighths of limits.memory, which is the limit for bulk requests. A
  * request needs 1.5 times the size of a batch, or five times the size of a body. */
-static void check_together(struct loader *loader)
+static void check_requests_fit_memory(struct loader *loader)
 {
     const struct dt_config *c = loader->config;
     int64_t batch = 16777216 + c->limits_batch_body / 4 * 7;
@@ -555,7 +555,7 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
             load_variable(&loader, option, true);
     }
     load_properties(&loader);
-    check_together(&loader);
+    check_requests_fit_memory(&loader);
     if (loader.status == DT_OK) {
         check_tls(&loader, "mysql", dt_tls_of_mysql(config));
         check_tls(&loader, "redis", dt_tls_of_redis(config));
@@ -572,7 +572,7 @@ void dt_config_clear(struct dt_config *config)
 {
     for (size_t i = 0; i < DT_OPTIONS; i++)
         if (dt_options[i].type == DT_OPTION_TEXT)
-            forget_text(dt_option_member(config, &dt_options[i]), &dt_options[i]);
+            erase_text(dt_option_member(config, &dt_options[i]), &dt_options[i]);
     dt_secrets_free(config->secrets);
     dt_properties_free(config->kafka_client);
     memset(config, 0, sizeof(*config));

@@ -37,27 +37,27 @@ bool dt_option_is_secret(const struct dt_option *option)
     return option->flags & DT_OPT_SECRET;
 }
 
-static bool name_ok(const char *text)
+static bool is_valid_name(const char *text)
 {
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
     return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
 }
 
 /* A mode must let the owner read and write, because the program's own user must be able to connect. */
-static bool mode_ok(const char *text)
+static bool is_valid_mode(const char *text)
 {
     size_t n = strlen(text);
     const char *digits = n == 4 && text[0] == '0' ? text + 1 : text;
     return strlen(digits) == 3 && strspn(digits, "01234567") == 3 && (digits[0] == '6' || digits[0] == '7');
 }
 
-static bool networks_ok(const char *text)
+static bool are_valid_networks(const char *text)
 {
     struct dt_networks networks;
     return dt_networks_parse(dt_str(text), &networks, NULL) == DT_OK;
 }
 
-static bool names_ok(const char *text)
+static bool are_valid_names(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     struct dt_str rest = dt_str(text);
@@ -72,7 +72,7 @@ static bool names_ok(const char *text)
 }
 
 /* Accepts names and prefixes of Kafka topics: "shared.audit,public.*". An empty list is valid. */
-static bool topics_ok(const char *text)
+static bool are_valid_topics(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     while (*text) {
@@ -106,17 +106,18 @@ static const struct rule {
     {"mysql", "hosts", dt_hosts_ok, NULL, "host or host:port, comma-separated, or nothing"},
     {"mysql", "tls", WORDS("off", "required", "verify"), "off, required or verify"},
     {"log", "level", WORDS("debug", "info", "warn", "error"), "debug, info, warn or error"},
-    {"installation", "name", name_ok, NULL, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
+    {"installation", "name", is_valid_name, NULL, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
     {"redis", "endpoints", NULL, NULL, "host:port or master:NAME, comma-separated, or nothing"},
     {"kafka", "brokers", NULL, NULL, "host:port, comma-separated, or nothing"},
-    {"kafka", "allow_topics", topics_ok, NULL, "names, or prefixes that end in *, comma-separated"},
+    {"kafka", "allow_topics", are_valid_topics, NULL, "names, or prefixes that end in *, comma-separated"},
     {"zookeeper", "servers", NULL, NULL, "a ZooKeeper connect string, or nothing"},
     {"http", "listen", dt_listen_ok, NULL,
      "1 to 16 of address, address:port (perhaps with tls: or plain: before it) and unix:/path, comma-separated"},
-    {"http", "names", names_ok, NULL, "names without ports, perhaps with *. before them, comma-separated, or nothing"},
-    {"http", "trusted_proxies", networks_ok, NULL, "networks, comma-separated, or nothing"},
+    {"http", "names", are_valid_names, NULL,
+     "names without ports, perhaps with *. before them, comma-separated, or nothing"},
+    {"http", "trusted_proxies", are_valid_networks, NULL, "networks, comma-separated, or nothing"},
     {"http", "forwarded_header", WORDS("x-forwarded-for", "forwarded"), "x-forwarded-for or forwarded"},
-    {"http", "unix_mode", mode_ok, NULL, "0600 to 0777, octal"},
+    {"http", "unix_mode", is_valid_mode, NULL, "0600 to 0777, octal"},
     {"http", "tls_client_cert", WORDS("required", "optional"), "required or optional"},
 };
 

@@ -36,13 +36,13 @@ static _Atomic size_t n_rules;
 extern const struct dt_fail_point *const __start_dt_fail_points[] __attribute__((weak));
 extern const struct dt_fail_point *const __stop_dt_fail_points[] __attribute__((weak));
 
-static size_t points_count(void)
+static size_t count_points(void)
 {
     return (size_t)(__stop_dt_fail_points - __start_dt_fail_points);
 }
 
 /* Returns the text before the first `at`, and removes it and the `at` from *rest. */
-static struct dt_str split_at(struct dt_str *rest, char at)
+static struct dt_str take_text_before(struct dt_str *rest, char at)
 {
     const char *found = rest->n ? memchr(rest->p, at, rest->n) : NULL;
     struct dt_str before = {rest->p, found ? (size_t)(found - rest->p) : rest->n};
@@ -69,7 +69,7 @@ static bool read_action(struct dt_str text, struct rule *rule)
 {
     uint64_t delay_ms = 0;
     struct dt_str argument = text;
-    struct dt_str word = split_at(&argument, ':');
+    struct dt_str word = take_text_before(&argument, ':');
     size_t i = 0;
     while (i < sizeof(action_names) / sizeof(*action_names) && !dt_str_eq(word, dt_str(action_names[i])))
         i++;
@@ -100,14 +100,14 @@ static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_erro
 {
     const char *why = NULL;
     struct dt_str passes = text;
-    struct dt_str name = split_at(&passes, '=');
-    struct dt_str action = split_at(&passes, '@');
+    struct dt_str name = take_text_before(&passes, '=');
+    struct dt_str action = take_text_before(&passes, '@');
     struct dt_str last = passes;
-    struct dt_str first = split_at(&last, '-');
+    struct dt_str first = take_text_before(&last, '-');
     const bool counted = passes.p;
     *rule = (struct rule){.first = 1, .last = UINT64_MAX};
     /* Several places may share the name: chooses the place that allows the most actions. */
-    for (size_t i = 0; i < points_count(); i++) {
+    for (size_t i = 0; i < count_points(); i++) {
         const struct dt_fail_point *point = __start_dt_fail_points[i];
         if (dt_str_eq(dt_str(point->name), name) && (!rule->point || point->kind > rule->point->kind))
             rule->point = point;
@@ -135,7 +135,7 @@ dt_status dt_fail_points_set(const char *text, struct dt_error *err)
     bool more = rest.n > 0;
     n_rules = 0;
     while (more) {
-        struct dt_str one = split_at(&rest, ',');
+        struct dt_str one = take_text_before(&rest, ',');
         more = rest.p != NULL;
         if (n == RULES_MAX)
             return dt_fail(err, DT_INVALID, "DUETIME_FAIL: more than %d rules", RULES_MAX);
@@ -158,7 +158,7 @@ static int points_by_name(const void *a, const void *b)
 void dt_fail_points_print(FILE *out)
 {
     static const char *const beyond[] = {"", " error", " force"};
-    size_t n = points_count();
+    size_t n = count_points();
     const struct dt_fail_point **sorted = malloc((n ? n : 1) * sizeof(*sorted));
     if (!sorted)
         return;

@@ -33,7 +33,7 @@ static size_t sum_wanted(struct run run)
 }
 
 /* Returns the queues of the first owner in a range of queues. */
-static struct run first_owner(struct run run)
+static struct run queues_of_first_owner(struct run run)
 {
     struct run own = {run.v, run.v};
     while (own.end < run.end && own.end->owner == run.v->owner)
@@ -66,12 +66,12 @@ static size_t share_among_owners(struct run all, size_t room)
         struct run own;
         want = 0;
         for (struct run rest = all; rest.v < rest.end; rest.v = own.end) {
-            own = first_owner(rest);
+            own = queues_of_first_owner(rest);
             want += sum_wanted(own) > 0;
         }
         size_t each = want && room > want ? room / want : 1;
         for (struct run rest = all; rest.v < rest.end && room; rest.v = own.end) {
-            own = first_owner(rest);
+            own = queues_of_first_owner(rest);
             size_t more = min_size(min_size(each, room), sum_wanted(own));
             share_among_queues(own, more);
             room -= more;
@@ -82,7 +82,7 @@ static size_t share_among_owners(struct run all, size_t room)
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
 
-static int by_owner(const void *a, const void *b)
+static int compare_by_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
     const struct dt_fair_queue *y = b;
@@ -90,7 +90,7 @@ static int by_owner(const void *a, const void *b)
 }
 
 /* Orders queues: timeouts before due jobs, and owners in the order of their first queues. */
-static int by_timeouts_and_owner(const void *a, const void *b)
+static int compare_by_timeouts_and_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
     const struct dt_fair_queue *y = b;
@@ -99,7 +99,7 @@ static int by_timeouts_and_owner(const void *a, const void *b)
     return x->first != y->first ? COMPARE(x->first, y->first) : COMPARE(x->place, y->place);
 }
 
-static int queues_by_place(const void *a, const void *b)
+static int compare_queues_by_place(const void *a, const void *b)
 {
     return COMPARE(((const struct dt_fair_queue *)a)->place, ((const struct dt_fair_queue *)b)->place);
 }
@@ -111,10 +111,10 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
         return;
     for (size_t i = 0; i < n; i++)
         queues[i].quota = 0, queues[i].place = i;
-    qsort(queues, n, sizeof(*queues), by_owner);
+    qsort(queues, n, sizeof(*queues), compare_by_owner);
     for (size_t i = 0; i < n; i++)
         queues[i].first = i && queues[i].owner == queues[i - 1].owner ? queues[i - 1].first : queues[i].place;
-    qsort(queues, n, sizeof(*queues), by_timeouts_and_owner);
+    qsort(queues, n, sizeof(*queues), compare_by_timeouts_and_owner);
     while (timeouts.end < queues + n && timeouts.end->timeouts)
         timeouts.end++;
     const struct run others = {timeouts.end, queues + n};
@@ -124,12 +124,12 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     room = room - late + share_among_owners(timeouts, late);
     room = share_among_owners(others, room);
     share_among_owners(timeouts, room);
-    qsort(queues, n, sizeof(*queues), queues_by_place);
+    qsort(queues, n, sizeof(*queues), compare_queues_by_place);
 }
 
 /* Returns the index of the table entry with this key. If there is none, returns the index of an entry that may be
  * overwritten: the oldest of a few. */
-static size_t find_turn(const struct dt_turns_last *table, int64_t key)
+static size_t find_turn_entry(const struct dt_turns_last *table, int64_t key)
 {
     size_t oldest = (uint64_t)key % DT_TURNS_REMEMBERED;
     for (size_t i = 0; i < TURNS_PROBED; i++) {
@@ -142,13 +142,13 @@ static size_t find_turn(const struct dt_turns_last *table, int64_t key)
     return oldest;
 }
 
-static int64_t last_turn(const struct dt_turns_last *table, int64_t key)
+static int64_t last_turn_of(const struct dt_turns_last *table, int64_t key)
 {
-    const struct dt_turns_last *last = &table[find_turn(table, key)];
+    const struct dt_turns_last *last = &table[find_turn_entry(table, key)];
     return last->key == key ? last->turn : 0;
 }
 
-static int by_owner_and_wait(const void *a, const void *b)
+static int compare_by_owner_and_wait(const void *a, const void *b)
 {
     const struct dt_turn *x = a;
     const struct dt_turn *y = b;
@@ -157,7 +157,7 @@ static int by_owner_and_wait(const void *a, const void *b)
     return x->thing_last != y->thing_last ? COMPARE(x->thing_last, y->thing_last) : COMPARE(x->at, y->at);
 }
 
-static int by_nth_and_wait(const void *a, const void *b)
+static int compare_by_turn_and_wait(const void *a, const void *b)
 {
     const struct dt_turn *x = a;
     const struct dt_turn *y = b;
@@ -171,10 +171,10 @@ void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
     if (n == 0)
         return;
     for (size_t i = 0; i < n; i++) {
-        v[i].owner_last = turns ? last_turn(turns->owners, v[i].owner) : 0;
-        v[i].thing_last = turns ? last_turn(turns->things, v[i].thing) : 0;
+        v[i].owner_last = turns ? last_turn_of(turns->owners, v[i].owner) : 0;
+        v[i].thing_last = turns ? last_turn_of(turns->things, v[i].thing) : 0;
     }
-    qsort(v, n, sizeof(*v), by_owner_and_wait);
+    qsort(v, n, sizeof(*v), compare_by_owner_and_wait);
     for (size_t i = 0, end; i < n; i = end) {
         size_t first = v[i].at;
         for (end = i; end < n && v[end].owner == v[i].owner; end++)
@@ -184,18 +184,18 @@ void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
             v[k].first = first;
         }
     }
-    qsort(v, n, sizeof(*v), by_nth_and_wait);
+    qsort(v, n, sizeof(*v), compare_by_turn_and_wait);
 }
 
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
 {
     turns->n++;
-    turns->owners[find_turn(turns->owners, owner)] = (struct dt_turns_last){owner, turns->n};
-    turns->things[find_turn(turns->things, thing)] = (struct dt_turns_last){thing, turns->n};
+    turns->owners[find_turn_entry(turns->owners, owner)] = (struct dt_turns_last){owner, turns->n};
+    turns->things[find_turn_entry(turns->things, thing)] = (struct dt_turns_last){thing, turns->n};
 }
 
 /* Returns the index of the first entry whose owner is not smaller than `owner`. Entries are sorted by owner. */
-static size_t find_share_place(const struct dt_shares *s, int64_t owner)
+static size_t find_share_index(const struct dt_shares *s, int64_t owner)
 {
     size_t low = 0;
     for (size_t high = s->n; low < high;) {
@@ -220,7 +220,7 @@ static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t n
         s->n = kept;
         s->pruned_us = now_us;
     }
-    const size_t at = find_share_place(s, owner);
+    const size_t at = find_share_index(s, owner);
     if (at == s->n || s->v[at].owner != owner) {
         if (s->n == s->cap) {
             size_t cap = s->cap ? 2 * s->cap : 16;
@@ -238,16 +238,16 @@ static struct dt_share *find_share(struct dt_shares *s, int64_t owner, int64_t n
     return &s->v[at];
 }
 
-static size_t free_for(const struct dt_shares *s, const struct dt_share *own)
+static size_t count_free_for_owner(const struct dt_shares *s, const struct dt_share *own)
 {
     dt_assert_cmp(own->used, <=, s->used);
     const size_t taken = s->used - own->used;
     return s->total > taken ? s->total - taken : 0;
 }
 
-static size_t limit_for(const struct dt_shares *s, const struct dt_share *own)
+static size_t limit_for_owner(const struct dt_shares *s, const struct dt_share *own)
 {
-    const size_t left = free_for(s, own);
+    const size_t left = count_free_for_owner(s, own);
     const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* an eighth of `left`, rounded */
     const size_t share = s->n > 1 ? left / s->part : left - spare;
     return share ? share : min_size(left, 1);
@@ -257,7 +257,7 @@ bool dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us, size_t *
 {
     const struct dt_share *own = find_share(s, owner, now_us);
     if (own)
-        *most = limit_for(s, own);
+        *most = limit_for_owner(s, own);
     return own != NULL;
 }
 
@@ -266,8 +266,8 @@ bool dt_shares_take(struct dt_shares *s, int64_t owner, size_t amount, int64_t n
     struct dt_share *own = find_share(s, owner, now_us);
     if (!own)
         return false;
-    const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= free_for(s, own));
-    if (!first && own->used + amount > limit_for(s, own))
+    const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= count_free_for_owner(s, own));
+    if (!first && own->used + amount > limit_for_owner(s, own))
         return false;
     own->used += amount;
     s->used += amount;
@@ -276,7 +276,7 @@ bool dt_shares_take(struct dt_shares *s, int64_t owner, size_t amount, int64_t n
 
 void dt_shares_give_back(struct dt_shares *s, int64_t owner, size_t amount)
 {
-    const size_t at = find_share_place(s, owner);
+    const size_t at = find_share_index(s, owner);
     if (at == s->n || s->v[at].owner != owner || s->v[at].used < amount)
         return;
     dt_assert_cmp(s->used, >=, s->v[at].used);

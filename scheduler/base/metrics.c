@@ -62,13 +62,13 @@ static double load_double(const _Atomic uint64_t *at)
     return double_of(atomic_load_explicit(at, memory_order_relaxed));
 }
 
-static const double *bounds_of(enum kind kind)
+static const double *bucket_bounds_of(enum kind kind)
 {
     return kind == SECONDS ? seconds_bounds : counts_bounds;
 }
 
 /* Returns the number of bounds. A histogram has one more bucket than bounds. */
-static unsigned bounds_n(enum kind kind)
+static unsigned count_bucket_bounds(enum kind kind)
 {
     return kind == SECONDS ? SECONDS_N : kind == COUNTS ? COUNTS_N : 0;
 }
@@ -128,7 +128,7 @@ static dt_metric *find_or_add(enum kind kind, const char *name, const char *help
     metric = find_series(family, labels);
     if (metric)
         goto out;
-    size_t buckets = is_histogram(kind) ? bounds_n(kind) + 1 : 0;
+    size_t buckets = is_histogram(kind) ? count_bucket_bounds(kind) + 1 : 0;
     metric = calloc(1, sizeof(*metric) + buckets * sizeof(metric->buckets[0]));
     char *copy = metric ? strdup(labels) : NULL;
     if (!copy) {
@@ -184,9 +184,9 @@ void dt_metric_observe(dt_metric *metric, double v)
 {
     if (!metric || !is_histogram(metric->kind) || isnan(v))
         return;
-    const double *bounds = bounds_of(metric->kind);
+    const double *bounds = bucket_bounds_of(metric->kind);
     unsigned i = 0;
-    while (i < bounds_n(metric->kind) && v > bounds[i])
+    while (i < count_bucket_bounds(metric->kind) && v > bounds[i])
         i++;
     atomic_fetch_add_explicit(&metric->buckets[i], 1, memory_order_relaxed);
     uint64_t seen = atomic_load_explicit(&metric->value, memory_order_relaxed);
@@ -204,7 +204,7 @@ double dt_metric_value(const dt_metric *metric)
         return (double)atomic_load_explicit(&metric->count, memory_order_relaxed);
     if (metric->kind == GAUGE)
         return load_double(&metric->value);
-    for (unsigned i = 0; i <= bounds_n(metric->kind); i++)
+    for (unsigned i = 0; i <= count_bucket_bounds(metric->kind); i++)
         observations += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
     return (double)observations;
 }
@@ -220,14 +220,14 @@ const dt_metric *dt_metric_find(const char *name)
 
 size_t dt_metric_buckets(const dt_metric *metric)
 {
-    return metric && is_histogram(metric->kind) ? bounds_n(metric->kind) + 1 : 0;
+    return metric && is_histogram(metric->kind) ? count_bucket_bounds(metric->kind) + 1 : 0;
 }
 
 uint64_t dt_metric_bucket(const dt_metric *metric, size_t i, double *bound)
 {
     dt_assert(is_histogram(metric->kind));
-    dt_assert_cmp(i, <=, bounds_n(metric->kind));
-    *bound = i < bounds_n(metric->kind) ? bounds_of(metric->kind)[i] : INFINITY;
+    dt_assert_cmp(i, <=, count_bucket_bounds(metric->kind));
+    *bound = i < count_bucket_bounds(metric->kind) ? bucket_bounds_of(metric->kind)[i] : INFINITY;
     return atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
 }
 
@@ -263,7 +263,7 @@ static void add_series_text(struct dt_strbuf *out, const char *name, const dt_me
         dt_strbuf_addc(out, '\n');
         return;
     }
-    for (unsigned i = 0; i <= bounds_n(metric->kind); i++) {
+    for (unsigned i = 0; i <= count_bucket_bounds(metric->kind); i++) {
         double bound;
         sum += dt_metric_bucket(metric, i, &bound);
         dt_strbuf_addf(out, "%s_bucket{%s%sle=\"", name, metric->labels, metric->labels[0] ? "," : "");

@@ -57,15 +57,15 @@ static void end_outage(enum dt_outage_of of, int64_t until_us, int64_t now_us)
     o->parts = 0;
 }
 
-static bool belongs_to(const struct dt_outage_part *part, enum dt_outage_of of)
+static bool is_part_of_outage(const struct dt_outage_part *part, enum dt_outage_of of)
 {
     return part->of == of && part->generation == outages[of].generation;
 }
 
-static void leave_outage(struct dt_outage_part *part, int64_t now_us)
+static void remove_part_from_outage(struct dt_outage_part *part, int64_t now_us)
 {
     enum dt_outage_of of = part->of;
-    if (belongs_to(part, of) && of != DT_OUTAGE_NONE) {
+    if (is_part_of_outage(part, of) && of != DT_OUTAGE_NONE) {
         dt_assert_cmp(outages[of].parts, >, 0);
         if (--outages[of].parts == 0)
             end_outage(of, now_us, now_us);
@@ -90,8 +90,8 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
                             "1 while an outage lasts that an operator must end, because retries cannot.", label);
         o->failures = dt_counter("duetime_outage_failures_total", "Requests to the server that failed.", label);
     }
-    if (!belongs_to(part, of)) {
-        leave_outage(part, now_us);
+    if (!is_part_of_outage(part, of)) {
+        remove_part_from_outage(part, now_us);
         if (o->parts++ == 0)
             o->since_us = now_us;
         *part = (struct dt_outage_part){.of = of, .generation = o->generation};
@@ -126,11 +126,11 @@ void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part)
         return;
     pthread_mutex_lock(&lock);
     struct outage *o = &outages[part->of];
-    const bool last = belongs_to(part, part->of) && part->tries == o->tries;
+    const bool last = is_part_of_outage(part, part->of) && part->tries == o->tries;
     if (last && !o->well_us)
         o->well_us = now_us;
-    if (!belongs_to(part, part->of) || !o->alarmed)
-        leave_outage(part, now_us);
+    if (!is_part_of_outage(part, part->of) || !o->alarmed)
+        remove_part_from_outage(part, now_us);
     pthread_mutex_unlock(&lock);
 }
 

@@ -15,7 +15,7 @@ static const char *or_empty(const char *text)
 }
 
 /* Returns the TLS settings. The texts may be NULL in a configuration that a test has made. */
-static struct dt_tls tls_of(const char *mode, const char *ca, const char *cert, const char *key)
+static struct dt_tls make_tls(const char *mode, const char *ca, const char *cert, const char *key)
 {
     const char *word = or_empty(mode);
     return (struct dt_tls){.mode = strcmp(word, "required") == 0 ? DT_TLS_REQUIRED
@@ -28,15 +28,15 @@ static struct dt_tls tls_of(const char *mode, const char *ca, const char *cert, 
 
 struct dt_tls dt_tls_of_mysql(const struct dt_config *config)
 {
-    return tls_of(config->mysql_tls, config->mysql_ca_file, config->mysql_cert_file, config->mysql_key_file);
+    return make_tls(config->mysql_tls, config->mysql_ca_file, config->mysql_cert_file, config->mysql_key_file);
 }
 
 struct dt_tls dt_tls_of_redis(const struct dt_config *config)
 {
-    return tls_of(config->redis_tls, config->redis_ca_file, config->redis_cert_file, config->redis_key_file);
+    return make_tls(config->redis_tls, config->redis_ca_file, config->redis_cert_file, config->redis_key_file);
 }
 
-static void read_expiry(const char *key, const char *file, bool authorities, dt_certificate_fn *heard, void *arg)
+static void report_expiry(const char *key, const char *file, bool authorities, dt_certificate_fn *heard, void *arg)
 {
     FILE *in = file[0] ? fopen(file, "re") : NULL;
     int64_t ends_s = 0;
@@ -75,7 +75,7 @@ void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *hea
             copy = property && property->value ? strdup(property->value) : NULL;
             dt_properties_let_go(config->kafka_client);
         }
-        read_expiry(files[i].key, copy ? copy : or_empty(files[i].file), files[i].authorities, heard, arg);
+        report_expiry(files[i].key, copy ? copy : or_empty(files[i].file), files[i].authorities, heard, arg);
         free(copy);
     }
 }

@@ -112,7 +112,7 @@ void dt_db_thread_end(void)
 
 /* ---- errors ---- */
 
-static void lose_connection(dt_db *db)
+static void mark_connection_dead(dt_db *db)
 {
     db->dead = true;
     db->txn = TXN_NONE;
@@ -122,7 +122,7 @@ static dt_status fail_call(dt_db *db, unsigned number, const char *text, const c
 {
     dt_status status = dt_db_error_status(number);
     if (dt_db_error_loses_connection(number))
-        lose_connection(db);
+        mark_connection_dead(db);
     else if (status == DT_BUSY && db->txn == TXN_OPEN)
         db->txn = TXN_SPOILT;
     (void)dt_fail(err, status, "MySQL %u: %s (%.80s)", number, text, what);
@@ -167,7 +167,7 @@ static dt_status check_connected(dt_db *db, struct dt_error *err)
 
 /* Sets NOW() to the time of the test clock. Adds half a millisecond, because the servers truncate the decimal places.
  * If the table does not exist yet (before its migration) or has no row, NOW() remains the server's time. */
-static dt_status follow_clock(dt_db *db, struct dt_error *err)
+static dt_status apply_test_clock(dt_db *db, struct dt_error *err)
 {
     /* This query is separate: as a part of the SET, it would lock the row until the transaction ends. */
     static const char sql[] =
@@ -181,12 +181,12 @@ static dt_status follow_clock(dt_db *db, struct dt_error *err)
 }
 
 /* Makes the connection ready for a statement. Outside of a transaction, each statement commits by itself. */
-static dt_status ready_for_statement(dt_db *db, struct dt_error *err)
+static dt_status prepare_connection(dt_db *db, struct dt_error *err)
 {
     dt_status status = check_connected(db, err);
     if (status == DT_OK && db->keeps && db->txn == TXN_NONE)
         status = set_autocommit_off(db, false, err);
-    return status == DT_OK ? follow_clock(db, err) : status;
+    return status == DT_OK ? apply_test_clock(db, err) : status;
 }
 
 /* ---- connection ---- */
@@ -397,17 +397,17 @@ dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 
 /* ---- transactions ---- */
 
-static dt_status may_begin(dt_db *db, struct dt_error *err)
+static dt_status check_may_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = check_connected(db, err);
     if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "the connection already has an open transaction");
-    return status == DT_OK ? follow_clock(db, err) : status;
+    return status == DT_OK ? apply_test_clock(db, err) : status;
 }
 
 dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 {
-    dt_status status = may_begin(db, err);
+    dt_status status = check_may_begin(db, err);
     if (status == DT_OK)
         status = run_text_query(db, DT_STR_LIT("START TRANSACTION"), err);
     if (status == DT_OK)
@@ -427,7 +427,7 @@ static dt_status set_autocommit_off(dt_db *db, bool keeps, struct dt_error *err)
 
 dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err)
 {
-    dt_status status = may_begin(db, err);
+    dt_status status = check_may_begin(db, err);
     if (status == DT_OK && !db->keeps)
         status = set_autocommit_off(db, true, err);
     if (status == DT_OK)
@@ -439,7 +439,7 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
 {
     static const char sql[] =
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT";
-    dt_status status = may_begin(db, err);
+    dt_status status = check_may_begin(db, err);
     if (status == DT_OK)
         status = run_text_query(db, dt_str(sql), err);
     if (status == DT_OK)
@@ -450,7 +450,7 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
 dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err)
 {
     static const char sql[] = "START TRANSACTION; SELECT " DT_SQL_NOW_MS;
-    dt_status status = may_begin(db, err);
+    dt_status status = check_may_begin(db, err);
     if (status != DT_OK)
         return status;
     if (mysql_real_query(db->mysql, sql, sizeof(sql) - 1))
@@ -557,8 +557,8 @@ out:
     return status;
 }
 
-static dt_status prepare(dt_db *db, const char *sql, size_t rows, struct dt_str text, struct statement **out,
-                         struct dt_error *err)
+static dt_status prepare_statement(dt_db *db, const char *sql, size_t rows, struct dt_str text, struct statement **out,
+                                   struct dt_error *err)
 {
     struct statement *s = calloc(1, sizeof(*s));
     if (!s)
@@ -607,7 +607,7 @@ static dt_status find_or_prepare(dt_db *db, const char *sql, struct statement **
     *out = find_cached(db, sql, 0);
     if (*out)
         return DT_OK;
-    dt_status status = prepare(db, sql, 0, dt_str(sql), out, err);
+    dt_status status = prepare_statement(db, sql, 0, dt_str(sql), out, err);
     if (status == DT_OK)
         add_to_cache(db, *out);
     return status;
@@ -646,7 +646,7 @@ static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
     }
 }
 
-static dt_status execute(dt_db *db, struct statement *s, struct dt_params params, struct dt_error *err)
+static dt_status execute_statement(dt_db *db, struct statement *s, struct dt_params params, struct dt_error *err)
 {
     size_t bytes = 0;
     dt_assert(!db->open && db->txn != TXN_SPOILT);
@@ -674,18 +674,18 @@ static dt_status execute(dt_db *db, struct statement *s, struct dt_params params
 }
 
 /* Makes the connection ready, and finds or prepares the statement. */
-static dt_status ready_statement(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
+static dt_status find_ready_statement(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
 {
-    dt_status status = ready_for_statement(db, err);
+    dt_status status = prepare_connection(db, err);
     return status == DT_OK ? find_or_prepare(db, sql, out, err) : status;
 }
 
 dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = ready_statement(db, sql, &s, err);
+    dt_status status = find_ready_statement(db, sql, &s, err);
     if (status == DT_OK)
-        status = execute(db, s, params, err);
+        status = execute_statement(db, s, params, err);
     if (status == DT_OK && affected)
         *affected = (uint64_t)mysql_stmt_affected_rows(s->stmt);
     if (status == DT_OK && s->n_columns)
@@ -695,7 +695,7 @@ dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_
 
 dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 {
-    dt_status status = ready_for_statement(db, err);
+    dt_status status = prepare_connection(db, err);
     return status != DT_OK ? status : run_text_query(db, sql, err);
 }
 
@@ -808,8 +808,8 @@ static dt_status find_or_prepare_rows(dt_db *db, const char *sql, size_t rows, s
         dt_strbuf_add(&text, group, (size_t)(end - group));
     }
     dt_strbuf_adds(&text, end);
-    dt_status status =
-        text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : prepare(db, sql, rows, dt_strbuf_str(&text), out, err);
+    dt_status status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                                   : prepare_statement(db, sql, rows, dt_strbuf_str(&text), out, err);
     dt_strbuf_clear(&text);
     if (status == DT_OK)
         add_to_cache(db, *out);
@@ -819,7 +819,7 @@ static dt_status find_or_prepare_rows(dt_db *db, const char *sql, size_t rows, s
 dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
                          struct dt_error *err)
 {
-    dt_status status = ready_for_statement(db, err);
+    dt_status status = prepare_connection(db, err);
     uint64_t changed = 0;
     for (size_t first = 0; first < rows.n && status == DT_OK;) {
         const struct dt_param *from = rows.v + first * rows.columns;
@@ -843,7 +843,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
                 n /= 2;
             status = find_or_prepare_rows(db, sql, n, &s, err);
             if (status == DT_OK)
-                status = execute(db, s, (struct dt_params){from, rows.columns * n}, err);
+                status = execute_statement(db, s, (struct dt_params){from, rows.columns * n}, err);
         }
         if (status == DT_OK)
             changed += (uint64_t)mysql_stmt_affected_rows(s->stmt);
@@ -936,7 +936,7 @@ uint64_t dt_db_number(const dt_db *db)
 
 static dt_status open_result(dt_db *db, struct statement *s, struct dt_params params, bool stream, struct dt_error *err)
 {
-    dt_status status = execute(db, s, params, err);
+    dt_status status = execute_statement(db, s, params, err);
     if (status != DT_OK)
         return status;
     if (s->n_columns == 0)
@@ -953,7 +953,7 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
     if (!stream && mysql_stmt_store_result(s->stmt)) {
         status = fail_statement(db, s->stmt, s->sql, err);
         if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)
-            lose_connection(db);
+            mark_connection_dead(db);
         if (!s->once) {
             struct statement **at = cache_bucket(db, s->sql, s->rows);
             while (*at != s)
@@ -972,14 +972,14 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
 dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = ready_statement(db, sql, &s, err);
+    dt_status status = find_ready_statement(db, sql, &s, err);
     return status != DT_OK ? status : open_result(db, s, params, false, err);
 }
 
 dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = ready_for_statement(db, err);
+    dt_status status = prepare_connection(db, err);
     if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a result cannot be streamed inside a transaction (%.80s)", sql);
     if (status == DT_OK)
@@ -1008,7 +1008,7 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, s
 {
     struct dt_strbuf text = {0};
     size_t used = 0;
-    dt_status status = ready_for_statement(db, err);
+    dt_status status = prepare_connection(db, err);
     if (status != DT_OK)
         return status;
     struct statement *s = calloc(1, sizeof(*s));
@@ -1053,9 +1053,9 @@ dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params,
 dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     struct statement *s;
-    dt_status status = ready_for_statement(db, err);
+    dt_status status = prepare_connection(db, err);
     if (status == DT_OK)
-        status = prepare(db, "query text", 0, text, &s, err);
+        status = prepare_statement(db, "query text", 0, text, &s, err);
     if (status != DT_OK)
         return status;
     s->once = true;

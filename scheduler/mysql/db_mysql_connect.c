@@ -130,7 +130,7 @@ unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
 }
 
 /* Parses host number n of the list. Returns false if the list is shorter. */
-static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
+static bool parse_nth_host(const char *hosts, unsigned n, struct dt_host *out)
 {
     struct dt_str rest = dt_str(hosts);
     for (unsigned i = 0; rest.n; i++) {
@@ -148,7 +148,7 @@ static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, str
     unsigned n = 0;
     struct dt_error all = {.status = DT_UNAVAILABLE};
     struct dt_host host;
-    while (host_at(config->mysql_hosts, n, &host))
+    while (parse_nth_host(config->mysql_hosts, n, &host))
         n++;
     const unsigned first = n ? atomic_load(&favourite) % n : 0;
     *out = NULL;
@@ -156,7 +156,7 @@ static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, str
         struct dt_error one = {0};
         const unsigned at = (first + i) % n;
         bool read_only = true;
-        if (!host_at(config->mysql_hosts, at, &host))
+        if (!parse_nth_host(config->mysql_hosts, at, &host))
             break;
         const struct target target = {host.name, NULL, host.port};
         dt_status status = connect_to(config, &target, out, &one);

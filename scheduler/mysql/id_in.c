@@ -11,7 +11,7 @@ struct list {
     const char *sql;
 };
 
-static void begin_list(struct list *list, struct dt_params head)
+static void begin_param_list(struct list *list, struct dt_params head)
 {
     dt_assert_cmp(head.n, <=, DT_ID_IN_HEAD);
     if (head.n)
@@ -20,7 +20,7 @@ static void begin_list(struct list *list, struct dt_params head)
 }
 
 /* Adds ids to the list, up to a statement's limit. Returns the number of added ids. */
-static size_t fill_list(struct list *list, const struct dt_id_in *statement, const int64_t *ids, size_t n)
+static size_t fill_param_list(struct list *list, const struct dt_id_in *statement, const int64_t *ids, size_t n)
 {
     size_t taken = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
     unsigned size = 0;
@@ -40,10 +40,10 @@ dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_param
     struct list list;
     dt_status status = DT_OK;
     *affected = 0;
-    begin_list(&list, head);
+    begin_param_list(&list, head);
     for (size_t first = 0; status == DT_OK && first < ids.n;) {
         uint64_t changed = 0;
-        first += fill_list(&list, update, ids.v + first, ids.n - first);
+        first += fill_param_list(&list, update, ids.v + first, ids.n - first);
         status = dt_db_run(db, list.sql, (struct dt_params){list.params, list.n}, &changed, err);
         *affected += changed;
     }
@@ -55,9 +55,9 @@ dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_param
 {
     struct list list;
     dt_status status = DT_OK;
-    begin_list(&list, head);
+    begin_param_list(&list, head);
     for (size_t first = 0; status == DT_OK && first < ids.n;) {
-        first += fill_list(&list, query, ids.v + first, ids.n - first);
+        first += fill_param_list(&list, query, ids.v + first, ids.n - first);
         status = dt_db_query(db, list.sql, (struct dt_params){list.params, list.n}, err);
         while (status == DT_OK && dt_db_next(db))
             status = row(arg);

@@ -410,7 +410,7 @@ static dt_status write_commands(dt_link *link)
 /* Returns whether the server closed a connection that had answered before. Call it right after a failure. A connection
  * that ends before its first reply is not stale: a client that the server refuses again and again must wait for the
  * back-off. */
-static bool was_stale(const dt_link *link)
+static bool was_connection_stale(const dt_link *link)
 {
     bool ended = link->c->err == REDIS_ERR_EOF ||
                  (link->c->err == REDIS_ERR_IO && (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT));
@@ -419,7 +419,7 @@ static bool was_stale(const dt_link *link)
 
 /* Sends the commands again on a new connection. The commands are idempotent, so it does not matter which of them the
  * server had already run. */
-static dt_status send_again(dt_link *link, struct dt_error *err)
+static dt_status resend_commands(dt_link *link, struct dt_error *err)
 {
     dt_status status;
     close_link(link);
@@ -439,7 +439,7 @@ dt_status dt_link_flush(dt_link *link, struct dt_error *err)
     dt_assert((link->pending == 0) == (link->out.n == 0));
     if (link->pending == 0 || write_commands(link) == DT_OK)
         return DT_OK;
-    return was_stale(link) ? send_again(link, err) : fail_link(link, err, "write");
+    return was_connection_stale(link) ? resend_commands(link, err) : fail_link(link, err, "write");
 }
 
 struct outcome {
@@ -455,17 +455,17 @@ static void note_error_reply(struct outcome *outcome, const char *text)
         snprintf(outcome->error, sizeof(outcome->error), "%s", text);
 }
 
-static dt_status read_once(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct outcome *outcome,
-                           struct dt_error *err)
+static dt_status read_all_replies(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct outcome *outcome,
+                                  struct dt_error *err)
 {
     memset(outcome, 0, sizeof(*outcome));
     for (size_t i = 0, n = link->pending; i < n; i++) {
         void *raw = NULL;
         if (redisGetReply(link->c, &raw) != REDIS_OK) {
             /* If the connection turns out to be stale at the first reply, connects again and repeats the commands. */
-            if (i > 0 || !was_stale(link))
+            if (i > 0 || !was_connection_stale(link))
                 return fail_link(link, err, "read");
-            dt_status status = send_again(link, err);
+            dt_status status = resend_commands(link, err);
             if (status != DT_OK)
                 return status;
             if (redisGetReply(link->c, &raw) != REDIS_OK)
@@ -487,13 +487,13 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     dt_status status;
     if (link->pending == 0)
         return DT_OK;
-    status = read_once(link, on_reply, arg, &outcome, err);
+    status = read_all_replies(link, on_reply, arg, &outcome, err);
     if (status == DT_OK && outcome.no_script) {
         status = load_scripts(link, err);
         if (status == DT_OK)
             status = dt_link_flush(link, err);
         if (status == DT_OK)
-            status = read_once(link, on_reply, arg, &outcome, err);
+            status = read_all_replies(link, on_reply, arg, &outcome, err);
         if (status == DT_OK && outcome.no_script)
             note_error_reply(&outcome, "the server does not keep scripts that were just loaded");
     }

@@ -70,7 +70,7 @@ struct dt_wake {
     struct dt_thread thread;
 };
 
-static void announce_all(struct dt_wake *wake)
+static void announce_all_changed(struct dt_wake *wake)
 {
     if (wake->on_offers)
         wake->on_offers(wake->arg, DT_STR_NONE);
@@ -80,7 +80,7 @@ static void announce_all(struct dt_wake *wake)
 
 /* ---- the states of a subscriber ---- */
 
-static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const char *why)
+static void fail_subscriber(struct dt_wake *wake, struct subscriber *sub, const char *why)
 {
     int64_t now_us = dt_clock_mono_us(wake->clock);
     bool was_up = sub->state == SUB_UP;
@@ -100,10 +100,10 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
     sub->deadline_us = now_us + dt_backoff_us(&sub->backoff, (uint64_t)now_us ^ (uint64_t)(uintptr_t)sub);
     dt_metric_set(sub->up, 0);
     if (was_up)
-        announce_all(wake);
+        announce_all_changed(wake);
 }
 
-static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
+static void connect_subscriber(struct dt_wake *wake, struct subscriber *sub)
 {
     dt_assert(sub->state == SUB_DOWN && !sub->c);
     /* Sentinels and TLS block for some round trips. Other endpoints use a non-blocking connect(2). */
@@ -117,7 +117,7 @@ static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
         sub->c = redisConnectNonBlock(sub->endpoint->host, sub->endpoint->port);
     }
     if (!sub->c || sub->c->err) {
-        subscriber_fail(wake, sub, sub->c ? sub->c->errstr : "no memory");
+        fail_subscriber(wake, sub, sub->c ? sub->c->errstr : "no memory");
         return;
     }
     sub->state = SUB_CONNECTING;
@@ -125,16 +125,16 @@ static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
 }
 
 /* Writes as much as the socket accepts. If data remains, poll(2) waits for POLLOUT. */
-static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
+static void send_subscription(struct dt_wake *wake, struct subscriber *sub)
 {
     int done = 0;
     if (redisBufferWrite(sub->c, &done) != REDIS_OK)
-        subscriber_fail(wake, sub, sub->c->errstr);
+        fail_subscriber(wake, sub, sub->c->errstr);
     else
         sub->unsent = !done;
 }
 
-static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
+static void greet_server(struct dt_wake *wake, struct subscriber *sub)
 {
     struct dt_strbuf password = {0};
     const char *user;
@@ -144,7 +144,7 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
     if (getsockopt(sub->c->fd, SOL_SOCKET, SO_ERROR, &problem, &size) != 0)
         problem = errno;
     if (problem) {
-        subscriber_fail(wake, sub, strerror(problem));
+        fail_subscriber(wake, sub, strerror(problem));
         return;
     }
     sub->state = SUB_GREETING;
@@ -156,15 +156,15 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
         said = redisAppendCommand(sub->c, "AUTH %s", password.p) == REDIS_OK;
     dt_secret_forget(&password);
     if (!said || redisAppendCommand(sub->c, "CLIENT ID") != REDIS_OK) {
-        subscriber_fail(wake, sub, "no memory");
+        fail_subscriber(wake, sub, "no memory");
         return;
     }
-    subscriber_send(wake, sub);
+    send_subscription(wake, sub);
 }
 
 /* ---- messages ---- */
 
-static void announce(struct dt_wake *wake, const char *text)
+static void announce_message(struct dt_wake *wake, const char *text)
 {
     if (!wake->on_offers) {
         /* The message is "<shard>" or "<shard> outbox". Any other text means that everything may have changed. */
@@ -179,7 +179,7 @@ static void announce(struct dt_wake *wake, const char *text)
     }
     /* The message is a list of topics, separated by spaces. If it is empty, any topic may have jobs. */
     if (!*text)
-        announce_all(wake);
+        announce_all_changed(wake);
     while (*text) {
         size_t n = strcspn(text, " ");
         wake->on_offers(wake->arg, (struct dt_str){text, n});
@@ -187,12 +187,12 @@ static void announce(struct dt_wake *wake, const char *text)
     }
 }
 
-static const char *reply_word(const redisReply *reply, size_t i)
+static const char *reply_element_text(const redisReply *reply, size_t i)
 {
     return i < reply->elements && reply->element[i]->str ? reply->element[i]->str : "";
 }
 
-static void subscriber_handle(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
+static void handle_reply(struct dt_wake *wake, struct subscriber *sub, const redisReply *reply)
 {
     if (sub->state == SUB_GREETING && !sub->owed) { /* the reply to CLIENT ID */
         sub->state = SUB_SUBSCRIBING;
@@ -202,47 +202,47 @@ static void subscriber_handle(struct dt_wake *wake, struct subscriber *sub, cons
              redisAppendCommand(sub->c, "CLIENT TRACKING ON REDIRECT %lld", reply->integer) != REDIS_OK) ||
             redisAppendCommand(sub->c, "SUBSCRIBE %s", wake->channel) != REDIS_OK ||
             (sub->tracks && redisAppendCommand(sub->c, "SUBSCRIBE " FLUSHED) != REDIS_OK))
-            subscriber_fail(wake, sub, "no memory");
+            fail_subscriber(wake, sub, "no memory");
         else
-            subscriber_send(wake, sub);
+            send_subscription(wake, sub);
     } else if (sub->state == SUB_GREETING && reply->type == REDIS_REPLY_ERROR)
-        subscriber_fail(wake, sub, reply->str);
+        fail_subscriber(wake, sub, reply->str);
     else if (sub->owed)
         sub->owed--; /* reply to AUTH, or to CLIENT TRACKING; the latter may be an error */
     else if (reply->type == REDIS_REPLY_ERROR && sub->state == SUB_UP && sub->tracks)
         sub->tracks = false;
     else if (reply->type == REDIS_REPLY_ERROR)
-        subscriber_fail(wake, sub, reply->str);
+        fail_subscriber(wake, sub, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY)
         return;
-    else if (strcmp(reply_word(reply, 0), "message") == 0)
-        announce(wake, reply_word(reply, 2)); /* a message of FLUSHED has an empty text */
-    else if (strcmp(reply_word(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
+    else if (strcmp(reply_element_text(reply, 0), "message") == 0)
+        announce_message(wake, reply_element_text(reply, 2)); /* a message of FLUSHED has an empty text */
+    else if (strcmp(reply_element_text(reply, 0), "subscribe") == 0 && sub->state == SUB_SUBSCRIBING) {
         sub->state = SUB_UP;
         wake->n_up++;
         dt_assert_cmp(wake->n_up, <=, wake->n);
         sub->backoff.failures = 0;
         dt_outage_over(&sub->outage);
         dt_metric_set(sub->up, 1);
-        announce_all(wake);
+        announce_all_changed(wake);
     }
 }
 
-static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
+static void read_replies(struct dt_wake *wake, struct subscriber *sub)
 {
     if (redisBufferRead(sub->c) != REDIS_OK) {
-        subscriber_fail(wake, sub, sub->c->errstr);
+        fail_subscriber(wake, sub, sub->c->errstr);
         return;
     }
     while (sub->c) {
         void *raw = NULL;
         if (redisGetReplyFromReader(sub->c, &raw) != REDIS_OK) {
-            subscriber_fail(wake, sub, sub->c->errstr);
+            fail_subscriber(wake, sub, sub->c->errstr);
             return;
         }
         if (!raw)
             break;
-        subscriber_handle(wake, sub, raw);
+        handle_reply(wake, sub, raw);
         freeReplyObject(raw);
     }
     if (sub->state == SUB_UP) { /* any message proves that the server answers */
@@ -253,30 +253,30 @@ static void subscriber_read(struct dt_wake *wake, struct subscriber *sub)
 
 /* ---- the thread ---- */
 
-static void subscriber_serve(struct dt_wake *wake, struct subscriber *sub, short events)
+static void serve_subscriber(struct dt_wake *wake, struct subscriber *sub, short events)
 {
     if (events && sub->state == SUB_CONNECTING) {
-        subscriber_greet(wake, sub);
+        greet_server(wake, sub);
         return;
     }
     if (events & POLLOUT)
-        subscriber_send(wake, sub);
+        send_subscription(wake, sub);
     if (sub->c && (events & (POLLIN | POLLERR | POLLHUP)))
-        subscriber_read(wake, sub);
+        read_replies(wake, sub);
     if (dt_clock_mono_us(wake->clock) < sub->deadline_us)
         return;
     if (sub->state == SUB_DOWN) {
-        subscriber_connect(wake, sub);
+        connect_subscriber(wake, sub);
     } else if (sub->state != SUB_UP) {
-        subscriber_fail(wake, sub, "timed out");
+        fail_subscriber(wake, sub, "timed out");
     } else if (sub->pinged) {
-        subscriber_fail(wake, sub, "no answer");
+        fail_subscriber(wake, sub, "no answer");
     } else if (redisAppendCommand(sub->c, "PING") != REDIS_OK) {
-        subscriber_fail(wake, sub, "no memory");
+        fail_subscriber(wake, sub, "no memory");
     } else {
         sub->pinged = true;
         sub->deadline_us = dt_clock_mono_us(wake->clock) + wake->config->redis_timeout * 1000;
-        subscriber_send(wake, sub);
+        send_subscription(wake, sub);
     }
 }
 
@@ -302,7 +302,7 @@ static void run_subscriber(void *arg)
         if (wake->fds[0].revents)
             break;
         for (unsigned i = 0; i < wake->n; i++)
-            subscriber_serve(wake, &wake->subscribers[i], wake->fds[i + 1].revents);
+            serve_subscriber(wake, &wake->subscribers[i], wake->fds[i + 1].revents);
     }
 }
 

@@ -74,7 +74,7 @@ static const char *check_labels(const char *host, bool dot)
     return NULL;
 }
 
-static const char *read_name(const char *authority, const char *host, struct dt_callback_url *out)
+static const char *read_host_name(const char *authority, const char *host, struct dt_callback_url *out)
 {
     size_t n = strcspn(authority, ":/?");
     const bool same = strlen(host) == n && strncasecmp(authority, host, n) == 0;
@@ -92,7 +92,7 @@ static const char *read_name(const char *authority, const char *host, struct dt_
 }
 
 /* Reads an IPv6 address; host includes its brackets. */
-static const char *read_address(CURLU *handle, char *host, struct dt_callback_url *out)
+static const char *read_host_address(CURLU *handle, char *host, struct dt_callback_url *out)
 {
     struct in6_addr address;
     char *zone = NULL;
@@ -129,7 +129,9 @@ const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *ou
     failed = failed ? failed : curl_url_get(handle, CURLUPART_HOST, &host, 0);
     failed = failed ? failed : curl_url_get(handle, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
     const bool ipv6 = !failed && host[0] == '[' && authority[0] == '[';
-    wrong = failed ? url_fault(failed) : ipv6 ? read_address(handle, host, url) : read_name(authority, host, url);
+    wrong = failed ? url_fault(failed)
+            : ipv6 ? read_host_address(handle, host, url)
+                   : read_host_name(authority, host, url);
     url->port = port ? (uint16_t)strtoul(port, NULL, 10) : 0;
     const char *rest = ipv6 ? strchr(authority, ']') + 1 : authority + strcspn(authority, ":/?");
     if (!wrong && (url->port == 0 || strcspn(rest, "/?") > strlen(":65535")))
@@ -346,7 +348,7 @@ static const struct carrier {
     {{{0x20, 0x02}, 16}, 2},              /* 6to4 */
 };
 
-static bool is_refused(const unsigned char *address)
+static bool is_address_refused(const unsigned char *address)
 {
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
         if (dt_network_contains(&refused[i], address))
@@ -362,13 +364,13 @@ bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr
         return false;
     if (dt_networks_contain(allowed, bytes))
         return true;
-    if (is_refused(bytes))
+    if (is_address_refused(bytes))
         return false;
     for (size_t i = 0; i < sizeof(carriers) / sizeof(*carriers); i++) {
         if (!dt_network_contains(&carriers[i].network, bytes))
             continue;
         memcpy(carried + 12, bytes + carriers[i].at, 4);
-        return !is_refused(carried) || dt_networks_contain(allowed, carried);
+        return !is_address_refused(carried) || dt_networks_contain(allowed, carried);
     }
     return true;
 }

@@ -5,7 +5,7 @@
 #include <strings.h>
 
 /* Removes the last element from the list and returns it. */
-static struct dt_str take_last(struct dt_str *list, char separator)
+static struct dt_str take_last_element(struct dt_str *list, char separator)
 {
     const char *found = list->n ? memrchr(list->p, separator, list->n) : NULL;
     size_t n = found ? (size_t)(found - list->p) : 0;
@@ -16,10 +16,10 @@ static struct dt_str take_last(struct dt_str *list, char separator)
 }
 
 /* Returns the value of for= in an element of Forwarded, without its quotes. */
-static struct dt_str for_of(struct dt_str element)
+static struct dt_str forwarded_for_of(struct dt_str element)
 {
     while (element.n) {
-        struct dt_str part = take_last(&element, ';');
+        struct dt_str part = take_last_element(&element, ';');
         if (part.n < 4 || strncasecmp(part.p, "for=", 4) != 0)
             continue;
         struct dt_str value = {part.p + 4, part.n - 4};
@@ -31,7 +31,7 @@ static struct dt_str for_of(struct dt_str element)
 }
 
 /* Returns the address without brackets and port. */
-static struct dt_str bare(struct dt_str text)
+static struct dt_str strip_brackets_and_port(struct dt_str text)
 {
     const char *colon = text.n ? memchr(text.p, ':', text.n) : NULL;
     const char *close = text.n && text.p[0] == '[' ? memchr(text.p, ']', text.n) : NULL;
@@ -52,8 +52,8 @@ void dt_client_address(const struct dt_networks *trusted, const unsigned char *p
     }
     memcpy(address, peer, sizeof(address));
     while (said.value.n && dt_networks_contain(trusted, address)) {
-        struct dt_str element = take_last(&said.value, ',');
-        if (!dt_address_parse(bare(said.forwarded ? for_of(element) : element), address))
+        struct dt_str element = take_last_element(&said.value, ',');
+        if (!dt_address_parse(strip_brackets_and_port(said.forwarded ? forwarded_for_of(element) : element), address))
             break; /* "unknown" or an obfuscated name: the address that sent this entry is the last known one */
     }
     dt_address_text(address, out);

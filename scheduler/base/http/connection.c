@@ -27,7 +27,7 @@
 static void run_turn(struct dt_conn *conn);
 
 /* Returns whether the client has stopped sending while the owner has its request, and the owner was not told yet. */
-static bool has_left(const struct dt_conn *conn)
+static bool has_client_left(const struct dt_conn *conn)
 {
     const struct dt_sock *sock = &conn->sock;
     return dt_conn_is_owners(conn) && !conn->left && (sock->broken || sock->ended || sock->hung_up);
@@ -37,13 +37,13 @@ static bool has_left(const struct dt_conn *conn)
 
 /* Returns the buffer for bytes of a response: the buffer of the turn, unless older bytes wait in the connection's own
  * buffer. */
-static struct dt_strbuf *out_of(struct dt_conn *conn)
+static struct dt_strbuf *output_buffer_of(struct dt_conn *conn)
 {
     return conn->conns->current == conn && dt_conn_unsent(conn) == 0 ? &conn->conns->out : &conn->out;
 }
 
 /* Writes as many response bytes as the socket accepts, and keeps the other bytes. */
-static void flush(struct dt_conn *conn, bool more)
+static void flush_output(struct dt_conn *conn, bool more)
 {
     struct dt_strbuf *turns = &conn->conns->out;
     dt_assert(conn->conns->current == conn);
@@ -68,7 +68,7 @@ static void flush(struct dt_conn *conn, bool more)
 }
 
 /* Begins a turn if the owner calls outside of a turn. Returns true if it began one. */
-static bool enter_turn(struct dt_conn *conn)
+static bool begin_turn(struct dt_conn *conn)
 {
     if (conn->conns->current)
         return false;
@@ -76,7 +76,7 @@ static bool enter_turn(struct dt_conn *conn)
     return true;
 }
 
-static void leave_turn(struct dt_conn *conn, bool entered)
+static void run_turn_if_begun(struct dt_conn *conn, bool entered)
 {
     if (entered)
         run_turn(conn);
@@ -85,13 +85,13 @@ static void leave_turn(struct dt_conn *conn, bool entered)
 }
 
 /* Adds the head of the response. First decides whether the connection stays open, because the head says so. */
-static void add_head(struct dt_conn *conn, const struct dt_reply *reply, size_t length)
+static void add_reply_head(struct dt_conn *conn, const struct dt_reply *reply, size_t length)
 {
     struct dt_conns *conns = conn->conns;
     const char *connection = conn->old ? "keep-alive" : NULL;
     conn->closing |= reply->close || conn->ends || (conn->old && !conn->keep) || !dt_conn_may_drop(conn) ||
                      atomic_load_explicit(&conns->stage, memory_order_relaxed) != DT_CONNS_OPEN;
-    dt_reply_add_head(out_of(conn), reply, length, conn->closing ? "close" : connection, dt_conn_date(conns));
+    dt_reply_add_head(output_buffer_of(conn), reply, length, conn->closing ? "close" : connection, dt_conn_date(conns));
 }
 
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
@@ -105,17 +105,17 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
         dt_h2_answer(conn, reply);
         return;
     }
-    const bool entered = enter_turn(conn);
+    const bool entered = begin_turn(conn);
     if (conn->sock.broken) {
-        leave_turn(conn, entered);
+        run_turn_if_begun(conn, entered);
         return;
     }
-    add_head(conn, reply, length);
+    add_reply_head(conn, reply, length);
     if (length && !conn->bare && !dt_reply_is_bare(reply->status)) {
         if (length > DIRECT && conn->conns->current == conn)
-            flush(conn, true);
+            flush_output(conn, true);
         if (length <= DIRECT || conn->conns->current != conn || dt_conn_unsent(conn)) {
-            dt_strbuf_add(out_of(conn), body->p, length);
+            dt_strbuf_add(output_buffer_of(conn), body->p, length);
         } else {
             size_t sent = dt_sock_write(&conn->sock, body->p, length, false);
             if (sent < length) {
@@ -126,7 +126,7 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
             }
         }
     }
-    leave_turn(conn, entered);
+    run_turn_if_begun(conn, entered);
 }
 
 /* ---- receiving ---- */
@@ -139,11 +139,11 @@ void dt_conn_wait(dt_conn *conn)
 
 void dt_conn_go_on(dt_conn *conn)
 {
-    const bool entered = !conn->parent && enter_turn(conn);
+    const bool entered = !conn->parent && begin_turn(conn);
     dt_assert(conn->waiting);
     conn->waiting = false;
     conn->quick_us = conn->conns->loop.now_us;
-    leave_turn(conn, entered);
+    run_turn_if_begun(conn, entered);
 }
 
 void dt_conn_listen(dt_conn *conn)
@@ -155,7 +155,7 @@ void dt_conn_listen(dt_conn *conn)
 }
 
 /* Returns whether to drop the n bytes that follow the owner's current request, because they are too many to be kept. */
-static bool drops(struct dt_conn *conn, size_t n)
+static bool must_drop_bytes(struct dt_conn *conn, size_t n)
 {
     if (!conn->listens || !dt_conn_is_owners(conn) || (n < IN_SMALL && !conn->closing))
         return false;
@@ -171,7 +171,7 @@ static bool drops(struct dt_conn *conn, size_t n)
 /* Parses bytes that were read, and removes them from the text. Returns false if more bytes are needed. Returns true if
  * parsing stopped for another reason: the owner has the request, responses must be sent first, or the connection
  * closes. */
-static bool consume(struct dt_conn *conn, struct dt_str *text)
+static bool parse_bytes(struct dt_conn *conn, struct dt_str *text)
 {
     struct dt_frames *frames = &conn->frames;
     while (!conn->closing && !conn->waiting && !conn->sock.broken) {
@@ -206,7 +206,7 @@ static bool consume(struct dt_conn *conn, struct dt_str *text)
 }
 
 /* Reads from the socket once, and appends the bytes to the text. */
-static void fill(struct dt_conn *conn, struct dt_str *text)
+static void read_from_socket(struct dt_conn *conn, struct dt_str *text)
 {
     char *in = conn->conns->in;
     const size_t room = conn->h2 || conn->frames.next == DT_FRAME_BODY ? DT_CONN_IN : IN_SMALL;
@@ -221,7 +221,7 @@ static void fill(struct dt_conn *conn, struct dt_str *text)
 
 /* Ends the turn: keeps bytes that were not parsed; closes the connection, or puts it into the queue of its next
  * wait. */
-static void settle(struct dt_conn *conn, struct dt_str text)
+static void end_turn(struct dt_conn *conn, struct dt_str text)
 {
     dt_assert_cmp(text.n, <=, DT_CONN_IN);
     dt_assert_cmp(conn->out_at, <=, conn->out.n);
@@ -234,7 +234,7 @@ static void settle(struct dt_conn *conn, struct dt_str text)
     enum dt_wait wait = DT_WAIT_OWNER;
     if (conn->sock.broken || conn->sock.ended)
         dt_h2_break(conn);
-    if (has_left(conn))
+    if (has_client_left(conn))
         dt_evloop_again(&conn->conns->loop, &conn->source); /* the next turn tells the owner that the client has left */
     bool ends = !dt_conn_is_owners(conn) && !conn->streams && (conn->sock.broken || stuck);
     if (ends && conn->request)
@@ -263,7 +263,7 @@ static void settle(struct dt_conn *conn, struct dt_str text)
 }
 
 /* Continues the TLS handshake. Returns false if no request can be read now. */
-static bool greet(struct dt_conn *conn)
+static bool continue_handshake(struct dt_conn *conn)
 {
     if (conn->sock.tls && conn->conns->greetings++ >= DT_CONN_GREETINGS) {
         dt_evloop_again(&conn->conns->loop, &conn->source);
@@ -297,7 +297,7 @@ static void run_turn(struct dt_conn *conn)
     struct dt_str text = {conns->in, conn->held.n};
     int reads = 0;
     dt_assert(conns->current == conn && sock->fd >= 0);
-    bool goes_on = sock->greeted || (sock->may_read && !sock->broken && greet(conn));
+    bool goes_on = sock->greeted || (sock->may_read && !sock->broken && continue_handshake(conn));
     if (conn->held.n)
         memcpy(conns->in, conn->held.p, conn->held.n);
     while (goes_on) {
@@ -305,12 +305,12 @@ static void run_turn(struct dt_conn *conn)
         conn->http1 |= text.n && !preface;
         if (preface && text.n >= DT_H2_PREFACE)
             dt_h2_begin(conn);
-        const bool stopped = conn->h2 ? dt_h2_pass(conn, &text) : !preface && consume(conn, &text);
+        const bool stopped = conn->h2 ? dt_h2_pass(conn, &text) : !preface && parse_bytes(conn, &text);
         if (conn->expects && !conn->whole && !conn->answered && !conn->waiting) {
             conn->expects = false;
-            dt_strbuf_adds(out_of(conn), "HTTP/1.1 100 Continue\r\n\r\n");
+            dt_strbuf_adds(output_buffer_of(conn), "HTTP/1.1 100 Continue\r\n\r\n");
         }
-        flush(conn, false);
+        flush_output(conn, false);
         if (sock->broken || dt_conn_unsent(conn)) {
             goes_on = false;
         } else if (conn->request && conn->answered && (conn->whole || conn->closing)) {
@@ -327,17 +327,19 @@ static void run_turn(struct dt_conn *conn)
             dt_evloop_again(&conns->loop, &conn->source);
             goes_on = false;
         } else {
-            text.n = conn->parted || drops(conn, text.n) ? 0 : text.n; /* bytes that arrive from now on are dropped */
-            fill(conn, &text);
+            text.n = conn->parted || must_drop_bytes(conn, text.n)
+                         ? 0
+                         : text.n; /* bytes that arrive from now on are dropped */
+            read_from_socket(conn, &text);
         }
     }
-    settle(conn, text);
+    end_turn(conn, text);
     dt_assert_cmp(conns->out.n, ==, 0);
     conns->current = NULL;
 }
 
 /* Runs the turn of a connection; for a stream of HTTP/2, also its connection's turn. */
-static void run_both(struct dt_conn *conn)
+static void run_turn_with_parent(struct dt_conn *conn)
 {
     if (conn->parent)
         dt_h2_serve(conn);
@@ -355,12 +357,12 @@ void dt_conn_serve(void *owner, uint32_t events)
         dt_sock_event(&conn->sock, events);
     if (events & (EPOLLHUP | EPOLLERR) && (conn->streams || dt_conn_is_owners(conn)))
         conn->sock.broken = true;
-    if (has_left(conn)) {
+    if (has_client_left(conn)) {
         conn->left = true;
         if (conn->conns->events.left)
             conn->conns->events.left(conn);
     }
-    run_both(conn);
+    run_turn_with_parent(conn);
 }
 
 bool dt_conn_look_again(struct dt_conn *conn)
@@ -393,5 +395,5 @@ void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail)
         conn->closing = true;
     else
         conn->sock.broken = true;
-    run_both(conn);
+    run_turn_with_parent(conn);
 }

@@ -57,7 +57,7 @@ dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_e
     return DT_OK;
 }
 
-static void free_dead(dt_conns *conns)
+static void free_dead_connections(dt_conns *conns)
 {
     while (conns->dead) {
         struct dt_conn *conn = conns->dead;
@@ -80,7 +80,7 @@ void dt_conns_free(dt_conns *conns)
                 dt_conn_serve(base->streams ? base->streams : base, 0);
         }
     dt_assert_cmp(conns->n, ==, 0);
-    free_dead(conns);
+    free_dead_connections(conns);
     dt_evloop_clear(&conns->loop);
     dt_strbuf_clear(&conns->out);
     free(conns->in);
@@ -89,7 +89,7 @@ void dt_conns_free(dt_conns *conns)
 
 /* ---- accepting ---- */
 
-static bool may_give_way(const struct dt_conn *conn, enum dt_wait wait, bool known)
+static bool may_be_closed_for_others(const struct dt_conn *conn, enum dt_wait wait, bool known)
 {
     if (conn->sock.fd < 0 || conn->wait != wait)
         return false; /* the turn of another stream of the same connection has closed this one, or changed its wait */
@@ -100,13 +100,14 @@ static bool may_give_way(const struct dt_conn *conn, enum dt_wait wait, bool kno
 
 /* Closes one connection of the queue of `wait`. Unknown clients are closed before known ones, and the longest wait
  * first. */
-static bool end_one(dt_conns *conns, enum dt_wait wait)
+static bool close_one_waiting(dt_conns *conns, enum dt_wait wait)
 {
     struct dt_conn *conn;
     struct dt_conn *next;
     for (int known = 0; known < 2; known++)
         DL_FOREACH_SAFE(conns->queues[wait].first, conn, next)
-    if (may_give_way(conn, wait, known) && dt_conn_look_again(conn) && may_give_way(conn, wait, known)) {
+    if (may_be_closed_for_others(conn, wait, known) && dt_conn_look_again(conn) &&
+        may_be_closed_for_others(conn, wait, known)) {
         if (wait == DT_WAIT_FIRST)
             DT_CONN_COUNT(conns, crowded);
         dt_conn_give_up(conn, wait == DT_WAIT_BODY ? 408 : 0,
@@ -118,10 +119,10 @@ static bool end_one(dt_conns *conns, enum dt_wait wait)
 
 /* Closes the least useful connection among those that wait for their client, in the order of enum dt_wait. Returns
  * false if none can be closed. */
-static bool make_room(dt_conns *conns)
+static bool close_least_useful(dt_conns *conns)
 {
     for (enum dt_wait wait = 0; wait < DT_WAIT_OWNER; wait++)
-        if (end_one(conns, wait))
+        if (close_one_waiting(conns, wait))
             return true;
     return false;
 }
@@ -130,7 +131,7 @@ static bool make_room(dt_conns *conns)
 static const enum dt_wait crowd_waits[] = {DT_WAIT_FIRST, DT_WAIT_HEAD, DT_WAIT_BODY};
 #define CROWD_WAITS (sizeof(crowd_waits) / sizeof(crowd_waits[0]))
 
-static size_t crowd_of(const dt_conns *conns)
+static size_t count_crowd(const dt_conns *conns)
 {
     size_t n = 0;
     for (size_t i = 0; i < CROWD_WAITS; i++)
@@ -140,12 +141,12 @@ static size_t crowd_of(const dt_conns *conns)
 
 /* Closes connections of the crowd that have waited for SLOW_US, until the crowd is not larger than `most`. If it is
  * still larger than RUSH times `most`, also closes a younger connection. */
-static void thin_crowd(dt_conns *conns, size_t most)
+static void reduce_crowd(dt_conns *conns, size_t most)
 {
-    for (size_t i = 0; i < CROWD_WAITS && crowd_of(conns) > most;)
-        i += !end_one(conns, crowd_waits[i]);
+    for (size_t i = 0; i < CROWD_WAITS && count_crowd(conns) > most;)
+        i += !close_one_waiting(conns, crowd_waits[i]);
     struct dt_conn *first = conns->queues[DT_WAIT_FIRST].first;
-    if (first && crowd_of(conns) > RUSH * most && dt_conn_look_again(first)) {
+    if (first && count_crowd(conns) > RUSH * most && dt_conn_look_again(first)) {
         DT_CONN_COUNT(conns, crowded);
         dt_conn_give_up(first, 0, NULL);
     }
@@ -153,7 +154,7 @@ static void thin_crowd(dt_conns *conns, size_t most)
 
 /* Lets one address have at most half of a crowd of connections without a first request: if the newcomer would exceed
  * this, closes the oldest of them. */
-static void bound_address(dt_conns *conns, const struct dt_conn *newcomer)
+static void limit_crowd_of_address(dt_conns *conns, const struct dt_conn *newcomer)
 {
     const size_t most = conns->rules.crowd / 2;
     struct dt_conn *conn;
@@ -173,14 +174,14 @@ static void bound_address(dt_conns *conns, const struct dt_conn *newcomer)
     }
 }
 
-static void adopt(struct dt_evtask *task)
+static void adopt_connection(struct dt_evtask *task)
 {
     struct dt_conn *conn = (struct dt_conn *)((char *)task - offsetof(struct dt_conn, adoption));
     dt_conns *conns = conn->conns;
     if (conns->n >= conns->rules.most)
-        (void)make_room(conns);
-    bound_address(conns, conn);
-    thin_crowd(conns, conns->rules.crowd - 1);
+        (void)close_least_useful(conns);
+    limit_crowd_of_address(conns, conn);
+    reduce_crowd(conns, conns->rules.crowd - 1);
     dt_conn_join(conn, DT_WAIT_FIRST);
     conn->sock.broken |=
         !dt_evloop_watch(&conns->loop, conn->sock.fd, &conn->source, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
@@ -204,7 +205,7 @@ static struct dt_conn *new_conn(dt_conns *conns, int fd, const struct sockaddr *
     dt_frames_init(&conn->frames);
     if (!conn->local)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-    conn->adoption.run = adopt;
+    conn->adoption.run = adopt_connection;
     conn->secure = files != NULL;
     DT_CONN_GAUGE(conns, open, 1);
     if (files)
@@ -217,7 +218,7 @@ bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, soc
 {
     struct dt_conn *conn = new_conn(conns, fd, address, n, files);
     if (conn)
-        adopt(&conn->adoption);
+        adopt_connection(&conn->adoption);
     return conn != NULL;
 }
 
@@ -229,7 +230,7 @@ void dt_conns_share(dt_conns *const *all, size_t n)
     }
 }
 
-static dt_conns *emptiest(dt_conns *conns)
+static dt_conns *find_emptiest_peer(dt_conns *conns)
 {
     dt_conns *found = conns;
     for (size_t i = 0; i < conns->n_peers; i++)
@@ -238,7 +239,7 @@ static dt_conns *emptiest(dt_conns *conns)
     return found;
 }
 
-static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener)
+static void accept_connections(dt_conns *conns, const struct dt_conn_listener *listener)
 {
     const struct timespec moment = {0, 10 * 1000000};
     for (int i = 0; i < ACCEPTS; i++) {
@@ -247,24 +248,24 @@ static void accept_some(dt_conns *conns, const struct dt_conn_listener *listener
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
         /* If no descriptor is left, accept4 fails even if no connection waits, for example after earlier calls of this
          * loop. So only the failure of the first call counts. */
-        if (fd < 0 && i == 0 && (errno == EMFILE || errno == ENFILE) && !make_room(conns))
+        if (fd < 0 && i == 0 && (errno == EMFILE || errno == ENFILE) && !close_least_useful(conns))
             nanosleep(&moment, NULL);
         if (fd < 0)
             return;
-        dt_conns *chosen = emptiest(conns);
+        dt_conns *chosen = find_emptiest_peer(conns);
         if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* the emptiest thread has too many connections */
             close(fd);
             continue;
         }
         struct dt_conn *conn = new_conn(chosen, fd, (const struct sockaddr *)&address, n, listener->files);
         if (conn && chosen == conns)
-            adopt(&conn->adoption);
+            adopt_connection(&conn->adoption);
         else if (conn)
             dt_evloop_post(&chosen->loop, &conn->adoption);
     }
 }
 
-static void note_ready(void *owner, uint32_t events)
+static void on_listener_ready(void *owner, uint32_t events)
 {
     struct dt_conn_listener *listener = owner;
     (void)events;
@@ -276,7 +277,7 @@ dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct d
     dt_assert_cmp(conns->n_listeners, <, DT_CONN_LISTENERS);
     struct dt_conn_listener *listener = &conns->listeners[conns->n_listeners];
     *listener = (struct dt_conn_listener){.conns = conns, .files = files, .fd = fd};
-    listener->source = (struct dt_evsource){.ready = note_ready, .owner = listener};
+    listener->source = (struct dt_evsource){.ready = on_listener_ready, .owner = listener};
     if (!dt_evloop_watch(&conns->loop, fd, &listener->source, EPOLLIN | EPOLLEXCLUSIVE))
         return dt_fail(err, DT_SYSTEM, "cannot wait for connections (epoll)");
     conns->n_listeners++;
@@ -286,7 +287,7 @@ dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct d
 /* ---- deadlines ---- */
 
 /* Closes or refuses connections whose deadline has passed. Returns the time of the next deadline. */
-static int64_t sweep(dt_conns *conns)
+static int64_t close_late_connections(dt_conns *conns)
 {
     const int64_t now_us = conns->loop.now_us;
     int64_t next_us = INT64_MAX;
@@ -314,7 +315,7 @@ static int64_t sweep(dt_conns *conns)
 }
 
 /* Does what the stage requires: closes idle connections, later refuses incomplete requests. */
-static void end_some(dt_conns *conns, int stage)
+static void apply_shutdown_stage(dt_conns *conns, int stage)
 {
     for (size_t i = 0; i < conns->n_listeners; i++)
         (void)epoll_ctl(conns->loop.epoll, EPOLL_CTL_DEL, conns->listeners[i].fd, NULL);
@@ -338,19 +339,19 @@ static void end_some(dt_conns *conns, int stage)
 
 void dt_conns_round(dt_conns *conns)
 {
-    const int64_t next_us = sweep(conns);
+    const int64_t next_us = close_late_connections(conns);
     dt_evloop_round(&conns->loop, next_us);
     for (size_t i = 0; i < conns->n_listeners; i++)
         if (conns->listeners[i].ready) {
             conns->listeners[i].ready = false;
-            accept_some(conns, &conns->listeners[i]);
+            accept_connections(conns, &conns->listeners[i]);
         }
     const int stage = atomic_load(&conns->stage);
     if (stage != DT_CONNS_OPEN)
-        end_some(conns, stage);
-    thin_crowd(conns, conns->rules.crowd);
+        apply_shutdown_stage(conns, stage);
+    reduce_crowd(conns, conns->rules.crowd);
     for (int i = 0; conns->pressed && i < PRESSED; i++)
-        conns->pressed = end_one(conns, DT_WAIT_SEND);
+        conns->pressed = close_one_waiting(conns, DT_WAIT_SEND);
     conns->pressed = false;
     if (conns->n && conns->events.tick && conns->loop.now_us - conns->ticked_us >= LOOK_US) {
         conns->ticked_us = conns->loop.now_us;
@@ -361,7 +362,7 @@ void dt_conns_round(dt_conns *conns)
         waiting += conns->queues[wait].n;
     dt_assert_cmp(waiting, ==, conns->n);
     dt_assert_cmp(waiting, <=, dt_conns_count(conns));
-    free_dead(conns);
+    free_dead_connections(conns);
     conns->greetings = 0;
 }
 

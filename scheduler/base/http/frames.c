@@ -23,7 +23,7 @@ void dt_frames_init(struct dt_frames *frames)
     *frames = (struct dt_frames){.next = DT_FRAME_HEAD};
 }
 
-static size_t refuse(struct dt_frames *frames, int status, const char *detail)
+static size_t refuse_with_status(struct dt_frames *frames, int status, const char *detail)
 {
     frames->next = DT_FRAME_REFUSED;
     frames->status = status;
@@ -31,9 +31,9 @@ static size_t refuse(struct dt_frames *frames, int status, const char *detail)
     return HELD;
 }
 
-static size_t malformed(struct dt_frames *frames, const char *detail)
+static size_t refuse_malformed(struct dt_frames *frames, const char *detail)
 {
-    return refuse(frames, DT_HEAD_MALFORMED, detail);
+    return refuse_with_status(frames, DT_HEAD_MALFORMED, detail);
 }
 
 /* Returns the length of the first line of the text, including its end; 0 if the line is incomplete. */
@@ -44,7 +44,7 @@ static size_t line_length(struct dt_str text)
 }
 
 /* Removes the end of a line of n bytes. Returns false if the end is a line feed alone. */
-static bool cut_end(struct dt_str text, size_t n, struct dt_str *line)
+static bool cut_line_end(struct dt_str text, size_t n, struct dt_str *line)
 {
     bool whole = n > 1 && text.p[n - 2] == '\r';
     *line = (struct dt_str){text.p, whole ? n - 2 : n - 1};
@@ -66,7 +66,7 @@ static size_t pass_head(struct dt_frames *frames, struct dt_str text)
     case DT_HEAD_MORE:
         return HELD;
     case DT_HEAD_REFUSED:
-        return refuse(frames, head->status, head->detail);
+        return refuse_with_status(frames, head->status, head->detail);
     case DT_HEAD_WHOLE:
         break;
     }
@@ -86,17 +86,17 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
     while (digits < text.n && dt_hex_digit(text.p[digits]) >= 0 && digits <= SIZE_DIGITS)
         size = size * 16 + (uint64_t)dt_hex_digit(text.p[digits++]);
     if (digits == 0 || digits > SIZE_DIGITS || (length == 0 && text.n >= SIZE_LINE_MAX))
-        return malformed(frames, wrong);
+        return refuse_malformed(frames, wrong);
     if (length == 0)
         return HELD;
     struct dt_str line;
-    if (!cut_end(text, length, &line))
-        return malformed(frames, bare_feed);
+    if (!cut_line_end(text, length, &line))
+        return refuse_malformed(frames, bare_feed);
     if (length > SIZE_LINE_MAX || (line.n > digits && line.p[digits] != ';'))
-        return malformed(frames, wrong);
+        return refuse_malformed(frames, wrong);
     for (size_t i = digits; i < line.n; i++) /* checks that the chunk's extension is text */
         if ((unsigned char)line.p[i] < ' ' && line.p[i] != '\t')
-            return malformed(frames, wrong);
+            return refuse_malformed(frames, wrong);
     frames->left = size;
     frames->next = size ? DT_FRAME_BODY : DT_FRAME_TRAILERS;
     return length;
@@ -115,17 +115,17 @@ static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
         at += n;
         if (at > TRAILERS_MAX || lines > TRAILERS_LINES)
             break;
-        if (!cut_end(line, n, &line))
-            return malformed(frames, bare_feed);
+        if (!cut_line_end(line, n, &line))
+            return refuse_malformed(frames, bare_feed);
         if (line.n == 0) {
             frames->next = DT_FRAME_HEAD;
             return at;
         }
         if (!dt_head_field(line, &name, &value, &head))
-            return refuse(frames, head.status, head.detail);
+            return refuse_with_status(frames, head.status, head.detail);
     }
     return at > TRAILERS_MAX || lines > TRAILERS_LINES || text.n >= TRAILERS_MAX
-               ? refuse(frames, DT_HEAD_TOO_LARGE, "more than 8 trailers, or 1024 bytes of them")
+               ? refuse_with_status(frames, DT_HEAD_TOO_LARGE, "more than 8 trailers, or 1024 bytes of them")
                : HELD;
 }
 
@@ -149,8 +149,9 @@ size_t dt_frames_step(struct dt_frames *frames, struct dt_str text)
             return line_length(text);
         }
         if (text.p[0] == '\n')
-            return malformed(frames, bare_feed);
-        return text.p[0] == '\r' && text.n == 1 ? HELD : malformed(frames, "a chunk is longer than its size says");
+            return refuse_malformed(frames, bare_feed);
+        return text.p[0] == '\r' && text.n == 1 ? HELD
+                                                : refuse_malformed(frames, "a chunk is longer than its size says");
     case DT_FRAME_TRAILERS:
         return pass_trailers(frames, text);
     case DT_FRAME_REFUSED:

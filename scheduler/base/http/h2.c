@@ -9,7 +9,7 @@
  * takes the body, so that at most 64 KiB of a stream are held; the connection's window is opened at once, so that
  * no stream waits for another.
  *
- * Frames that carry no request and no data count as noise: see `note_noise`. If a client sends too many of them, the
+ * Frames that carry no request and no data count as noise: see `count_noise`. If a client sends too many of them, the
  * connection ends with ENHANCE_YOUR_CALM.
  *
  * Invariants: a stream is in the list of its connection until it is closed. `id` is 0 once libnghttp2 has forgotten
@@ -32,7 +32,7 @@
 #define BLOCK_FRAME DT_TARGET_MAX /* bytes that are counted for a frame of a header block, in addition to its length */
 /* Most bytes of all headers, repeated ones included; above DT_HEAD_MAX, the client gets 431. */
 #define FIELDS_MOST (8 * DT_HEAD_MAX)
-#define NOISE_US    INT64_C(10000) /* time after which a frame of noise (note_noise) no longer counts */
+#define NOISE_US    INT64_C(10000) /* time after which a frame of noise (count_noise) no longer counts */
 #define NOISE_MOST  INT64_C(1000)  /* most frames of noise at a time; if a client sends more, its connection ends */
 #define KEPT        1024           /* a buffer with room for more bytes is freed before the next head */
 #define FRAME_HEAD  9
@@ -55,7 +55,7 @@ struct dt_h2 {
 
 /* ---- noise ---- */
 
-static int end_calmly(struct dt_h2 *h2, const char *what)
+static int end_flooding_connection(struct dt_h2 *h2, const char *what)
 {
     DT_LOG(DEBUG, "http", "a client floods its connection", DT_S("what", what));
     DT_CONN_COUNT(h2->conn->conns, flooded);
@@ -66,12 +66,12 @@ static int end_calmly(struct dt_h2 *h2, const char *what)
 /* Lowers the count of noise by `frames`. Every frame counts as noise, except DATA with bytes and without padding. An
  * answered request lowers the count by four, and each KiB of a response by one, because clients send about as many
  * window updates. So the count rises by resets, pings, settings, and window updates of a few bytes. */
-static void forgive_noise(struct dt_h2 *h2, size_t frames)
+static void subtract_noise(struct dt_h2 *h2, size_t frames)
 {
     h2->noisy_until_us -= (int64_t)frames * NOISE_US;
 }
 
-static void clear_head(struct dt_h2 *h2)
+static void clear_request_head(struct dt_h2 *h2)
 {
     for (int i = 0; i < TEXTS; i++)
         if (h2->texts[i].cap > KEPT)
@@ -83,7 +83,7 @@ static void clear_head(struct dt_h2 *h2)
     h2->fault = NULL;
 }
 
-static int note_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, void *arg)
+static int count_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, void *arg)
 {
     struct dt_h2 *h2 = arg;
     const int64_t now_us = h2->conn->conns->loop.now_us;
@@ -91,14 +91,14 @@ static int note_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, v
     (void)session;
     h2->block = (frame->type == NGHTTP2_CONTINUATION ? h2->block : 0) + (block ? frame->length + BLOCK_FRAME : 0);
     if (frame->type == NGHTTP2_HEADERS)
-        clear_head(h2);
+        clear_request_head(h2);
     h2->conn->heading = block;
     if (h2->block > BLOCK_MOST)
-        return end_calmly(h2, "a header block");
+        return end_flooding_connection(h2, "a header block");
     if (frame->type == NGHTTP2_DATA && frame->length && !(frame->flags & NGHTTP2_FLAG_PADDED))
         return 0;
     h2->noisy_until_us = dt_later(h2->noisy_until_us, now_us) + NOISE_US;
-    return h2->noisy_until_us - now_us > NOISE_MOST * NOISE_US ? end_calmly(h2, "frames") : 0;
+    return h2->noisy_until_us - now_us > NOISE_MOST * NOISE_US ? end_flooding_connection(h2, "frames") : 0;
 }
 
 /* ---- the end of a stream ---- */
@@ -118,7 +118,7 @@ static void end_stream(struct dt_conn *stream)
 }
 
 /* Marks a stream that the client no longer reads. A turn of the stream tells its owner, or closes it. */
-static void break_stream(struct dt_conn *stream)
+static void mark_stream_broken(struct dt_conn *stream)
 {
     if (stream->sock.broken)
         return;
@@ -132,20 +132,20 @@ void dt_h2_break(struct dt_conn *conn)
 {
     struct dt_conn *stream;
     DL_FOREACH2(conn->streams, stream, newer)
-    break_stream(stream);
+    mark_stream_broken(stream);
 }
 
-static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *arg)
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *arg)
 {
     struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
     (void)code;
     if (stream)
         stream->id = 0;
     if (stream && stream->parted) {
-        forgive_noise(arg, 4);
+        subtract_noise(arg, 4);
         end_stream(stream);
     } else if (stream) {
-        break_stream(stream);
+        mark_stream_broken(stream);
     }
     return 0;
 }
@@ -163,7 +163,7 @@ int dt_h2_poll_fd(struct dt_conn *stream)
 /* ---- bodies ---- */
 
 /* Puts the stream into the queue of its next wait. */
-static void settle(struct dt_conn *stream)
+static void queue_stream_wait(struct dt_conn *stream)
 {
     nghttp2_session *session = stream->parent->h2->session;
     enum dt_wait wait = DT_WAIT_BODY;
@@ -180,7 +180,7 @@ static void settle(struct dt_conn *stream)
 }
 
 /* Offers bytes of the body to the owner, and opens the window by the bytes that were taken. */
-static size_t offer(struct dt_conn *stream, struct dt_str text)
+static size_t offer_body(struct dt_conn *stream, struct dt_str text)
 {
     const size_t taken = stream->whole ? text.n : stream->waiting ? 0 : dt_conn_offer(stream, text);
     stream->frames.left -= stream->frames.chunked || stream->whole ? 0 : taken;
@@ -190,10 +190,10 @@ static size_t offer(struct dt_conn *stream, struct dt_str text)
 }
 
 /* Passes the body bytes that have arrived to the owner. */
-static void go_on(struct dt_conn *stream)
+static void pass_arrived_body(struct dt_conn *stream)
 {
     struct dt_strbuf *held = &stream->held;
-    const size_t taken = held->n ? offer(stream, dt_strbuf_str(held)) : 0;
+    const size_t taken = held->n ? offer_body(stream, dt_strbuf_str(held)) : 0;
     held->n -= taken;
     if (held->n)
         memmove(held->p, held->p + taken, held->n);
@@ -204,7 +204,7 @@ static void go_on(struct dt_conn *stream)
         if (!stream->answered)
             stream->conns->events.whole(stream);
     }
-    settle(stream);
+    queue_stream_wait(stream);
 }
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
@@ -215,24 +215,24 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     (void)nghttp2_session_consume_connection(session, n);
     if (!stream)
         return 0;
-    const size_t taken = stream->held.n ? 0 : offer(stream, text);
+    const size_t taken = stream->held.n ? 0 : offer_body(stream, text);
     if (taken < n)
         dt_strbuf_add(&stream->held, text.p + taken, n - taken);
-    settle(stream);
+    queue_stream_wait(stream);
     return stream->held.failed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
 void dt_h2_serve(struct dt_conn *stream)
 {
     if (!stream->sock.broken)
-        go_on(stream);
+        pass_arrived_body(stream);
     else if (!dt_conn_is_owners(stream))
         end_stream(stream);
 }
 
 /* ---- heads ---- */
 
-static void add_line(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
+static void add_header_line(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
 {
     dt_strbuf_add(text, name.p, name.n);
     dt_strbuf_adds(text, ": ");
@@ -253,7 +253,7 @@ static struct dt_strbuf *begin_head(struct dt_h2 *h2)
     dt_strbuf_add(head, path->p, path->n);
     dt_strbuf_adds(head, " HTTP/1.1\r\n");
     if (h2->texts[AUTHORITY].n)
-        add_line(head, DT_STR_LIT("host"), dt_strbuf_str(&h2->texts[AUTHORITY]));
+        add_header_line(head, DT_STR_LIT("host"), dt_strbuf_str(&h2->texts[AUTHORITY]));
     return head;
 }
 
@@ -266,7 +266,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     (void)session, (void)flags;
     h2->fields += name.n + value.n;
     if (h2->fields > FIELDS_MOST)
-        return end_calmly(h2, "headers");
+        return end_flooding_connection(h2, "headers");
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0; /* trailers are dropped */
     if (memchr(value.p, '\n', value.n) || memchr(value.p, '\r', value.n))
@@ -280,7 +280,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct dt_strbuf *head = begin_head(h2);
     if (!h2->texts[AUTHORITY].n || !dt_str_is(name, "host")) {
         if (head->n <= DT_HEAD_MAX)
-            add_line(head, name, value);
+            add_header_line(head, name, value);
     } else if (!dt_str_eq(value, dt_strbuf_str(&h2->texts[AUTHORITY]))) {
         h2->fault = "Host differs from :authority";
     }
@@ -300,7 +300,7 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *arg)
 {
     (void)session, (void)frame, (void)code;
-    clear_head(arg);
+    clear_request_head(arg);
     return 0;
 }
 
@@ -344,14 +344,14 @@ static int begin_stream(struct dt_h2 *h2, int32_t id, bool ends)
         if (!conn->served)
             DT_CONN_COUNT(conn->conns, refused);
         dt_conn_refuse(stream, whole ? DT_HEAD_MALFORMED : head.status, whole ? h2->fault : head.detail);
-        settle(stream);
+        queue_stream_wait(stream);
         return 0;
     }
     head.chunked = !ends && !head.length;
     stream->frames.chunked = head.chunked;
     stream->frames.left = head.chunked ? UINT64_MAX : head.length;
     dt_conn_begin_request(stream, &head);
-    go_on(stream);
+    pass_arrived_body(stream);
     return 0;
 }
 
@@ -365,17 +365,17 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         result = begin_stream(h2, frame->hd.stream_id, ends);
     } else if (stream && ends && (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS)) {
         stream->frames.next = DT_FRAME_HEAD;
-        go_on(stream);
+        pass_arrived_body(stream);
     }
     if (frame->hd.type == NGHTTP2_HEADERS)
-        clear_head(h2);
+        clear_request_head(h2);
     return result;
 }
 
 /* ---- answers ---- */
 
-static ssize_t read_answer(nghttp2_session *session, int32_t id, uint8_t *p, size_t room, uint32_t *flags,
-                           nghttp2_data_source *source, void *arg)
+static ssize_t read_answer_bytes(nghttp2_session *session, int32_t id, uint8_t *p, size_t room, uint32_t *flags,
+                                 nghttp2_data_source *source, void *arg)
 {
     const struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
     (void)p, (void)source, (void)arg;
@@ -398,7 +398,7 @@ static int add_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     dt_strbuf_add(out, (const char *)head, FRAME_HEAD);
     dt_strbuf_add(out, stream->out.p + stream->out_at, n);
     stream->out_at += n;
-    forgive_noise(h2, n / 1024);
+    subtract_noise(h2, n / 1024);
     return 0;
 }
 
@@ -415,11 +415,11 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *a
     /* The client need not send the rest of the body: resets the stream. */
     if (stream->closing && stream->frames.next != DT_FRAME_HEAD)
         return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
-    settle(stream);
+    queue_stream_wait(stream);
     return 0;
 }
 
-static void add_nv(nghttp2_nv *nvs, size_t *n, struct dt_str name, struct dt_str value)
+static void add_name_and_value(nghttp2_nv *nvs, size_t *n, struct dt_str name, struct dt_str value)
 {
     if (*n < REPLY_NVS)
         nvs[(*n)++] = (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n, value.n,
@@ -430,7 +430,7 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
 {
     struct dt_conn *conn = stream->parent;
     struct dt_strbuf *body = reply->body;
-    const nghttp2_data_provider provider = {.read_callback = read_answer};
+    const nghttp2_data_provider provider = {.read_callback = read_answer_bytes};
     nghttp2_nv nvs[REPLY_NVS];
     char status[12];
     char length[24];
@@ -445,17 +445,17 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
     }
     snprintf(status, sizeof(status), "%d", reply->status);
     snprintf(length, sizeof(length), "%zu", body ? body->n : 0);
-    add_nv(nvs, &n, DT_STR_LIT(":status"), dt_str(status));
-    add_nv(nvs, &n, DT_STR_LIT("date"), dt_str(dt_conn_date(stream->conns)));
+    add_name_and_value(nvs, &n, DT_STR_LIT(":status"), dt_str(status));
+    add_name_and_value(nvs, &n, DT_STR_LIT("date"), dt_str(dt_conn_date(stream->conns)));
     if (!dt_reply_is_bare(reply->status))
-        add_nv(nvs, &n, DT_STR_LIT("content-length"), dt_str(length));
+        add_name_and_value(nvs, &n, DT_STR_LIT("content-length"), dt_str(length));
     if (reply->type)
-        add_nv(nvs, &n, DT_STR_LIT("content-type"), dt_str(reply->type));
+        add_name_and_value(nvs, &n, DT_STR_LIT("content-type"), dt_str(reply->type));
     dt_strbuf_add(&headers, reply->headers.p, reply->headers.n);
     for (struct dt_str rest = dt_strbuf_str(&headers); !headers.failed && dt_head_next(&rest, &name, &value);) {
         for (char *p = (char *)(uintptr_t)name.p; p < name.p + name.n; p++)
             *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
-        add_nv(nvs, &n, name, value);
+        add_name_and_value(nvs, &n, name, value);
     }
     const bool has_body = body && body->n && !stream->bare && !dt_reply_is_bare(reply->status);
     if (has_body) {
@@ -464,9 +464,9 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
     }
     stream->closing |= !dt_conn_may_drop(stream);
     if (nghttp2_submit_response(conn->h2->session, stream->id, nvs, n, has_body ? &provider : NULL) != 0)
-        break_stream(stream);
+        mark_stream_broken(stream);
     dt_strbuf_clear(&headers);
-    settle(stream);
+    queue_stream_wait(stream);
     /* Outside of a turn of the connection, the next turn sends the answer, together with other responses. */
     if (stream->conns->current != conn)
         dt_evloop_again(&stream->conns->loop, &conn->source);
@@ -488,13 +488,13 @@ static bool new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nght
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, DT_HEAD_MAX},
         {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
     };
-    nghttp2_session_callbacks_set_on_begin_frame_callback(calls, note_noise);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(calls, count_noise);
     nghttp2_session_callbacks_set_on_header_callback(calls, on_header);
     nghttp2_session_callbacks_set_on_invalid_header_callback(calls, on_invalid_header);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(calls, on_invalid_frame);
     nghttp2_session_callbacks_set_on_frame_recv_callback(calls, on_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_close);
+    nghttp2_session_callbacks_set_on_stream_close_callback(calls, on_stream_close);
     nghttp2_session_callbacks_set_send_data_callback(calls, add_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(calls, on_sent);
     nghttp2_option_set_no_auto_window_update(option, 1);

@@ -34,16 +34,16 @@ static bool next_line(struct line_reader *reader, struct dt_str *line)
     return true;
 }
 
-static enum dt_head_verdict refuse(struct dt_head *head, enum dt_head_fault fault, const char *detail)
+static enum dt_head_verdict refuse_head(struct dt_head *head, enum dt_head_fault fault, const char *detail)
 {
     head->status = (int)fault;
     head->detail = detail;
     return DT_HEAD_REFUSED;
 }
 
-static enum dt_head_verdict malformed(struct dt_head *head, const char *detail)
+static enum dt_head_verdict refuse_malformed(struct dt_head *head, const char *detail)
 {
-    return refuse(head, DT_HEAD_MALFORMED, detail);
+    return refuse_head(head, DT_HEAD_MALFORMED, detail);
 }
 
 /* Returns whether s is a token: letters, digits and some marks. The tables have one bit for each character from NUL to
@@ -62,7 +62,7 @@ static bool is_token(struct dt_str s)
 
 /* Returns whether s has no control characters. spaces: spaces and tabs are allowed. Checks all characters, so that the
  * compiler vectorizes the loop. */
-static bool is_text(struct dt_str s, bool spaces)
+static bool is_printable(struct dt_str s, bool spaces)
 {
     unsigned char lowest = spaces ? ' ' : ' ' + 1;
     unsigned bad = 0;
@@ -73,7 +73,7 @@ static bool is_text(struct dt_str s, bool spaces)
     return bad == 0;
 }
 
-static size_t count_of(struct dt_str s, char c)
+static size_t count_character(struct dt_str s, char c)
 {
     size_t n = 0;
     for (const char *p = s.p, *end = s.p + s.n; p && p < end && (p = memchr(p, c, (size_t)(end - p))) != NULL; p++)
@@ -82,7 +82,7 @@ static size_t count_of(struct dt_str s, char c)
 }
 
 /* Splits the text at the first `c`: *cut is the part before it. Returns false if the text has no `c`. */
-static bool split_at(struct dt_str *remainder, char c, struct dt_str *cut)
+static bool split_at_character(struct dt_str *remainder, char c, struct dt_str *cut)
 {
     const char *at = remainder->n ? memchr(remainder->p, c, remainder->n) : NULL;
     if (!at)
@@ -98,7 +98,7 @@ static bool is_digit(char c)
 }
 
 /* Returns whether the text begins with `lower`, ignoring the case of ASCII letters. */
-static bool begins_caseless(struct dt_str text, const char *lower)
+static bool begins_with_caseless(struct dt_str text, const char *lower)
 {
     size_t n = strlen(lower);
     return text.n >= n && dt_str_is_caseless((struct dt_str){text.p, n}, lower);
@@ -106,7 +106,7 @@ static bool begins_caseless(struct dt_str text, const char *lower)
 
 struct dt_str dt_target_path(struct dt_str target)
 {
-    size_t scheme = begins_caseless(target, "http://") ? 7 : begins_caseless(target, "https://") ? 8 : 0;
+    size_t scheme = begins_with_caseless(target, "http://") ? 7 : begins_with_caseless(target, "https://") ? 8 : 0;
     if (scheme == 0)
         return target;
     struct dt_str remainder = {target.p + scheme, target.n - scheme};
@@ -115,25 +115,25 @@ struct dt_str dt_target_path(struct dt_str target)
 }
 
 /* Parses "METHOD target HTTP/1.x". */
-static enum dt_head_verdict judge_request_line(struct dt_str line, struct reading *r)
+static enum dt_head_verdict check_request_line(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
-    if (!split_at(&line, ' ', &head->method) || !is_token(head->method))
-        return malformed(head, "the first line does not begin with a method");
-    if (!split_at(&line, ' ', &head->target))
-        return malformed(head, "the first line has no target, or no version");
+    if (!split_at_character(&line, ' ', &head->method) || !is_token(head->method))
+        return refuse_malformed(head, "the first line does not begin with a method");
+    if (!split_at_character(&line, ' ', &head->target))
+        return refuse_malformed(head, "the first line has no target, or no version");
     head->old = dt_str_is(line, "HTTP/1.0");
     if (!head->old && !dt_str_is(line, "HTTP/1.1")) {
         bool another = line.n == 8 && memcmp(line.p, "HTTP/", 5) == 0 && is_digit(line.p[5]) && line.p[6] == '.' &&
                        is_digit(line.p[7]);
-        return another ? refuse(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are supported")
-                       : malformed(head, "the first line does not end with the version of HTTP");
+        return another ? refuse_head(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are supported")
+                       : refuse_malformed(head, "the first line does not end with the version of HTTP");
     }
-    if (head->target.n == 0 || !is_text(head->target, false))
-        return malformed(head, "the target of the first line is empty or has an invalid byte");
+    if (head->target.n == 0 || !is_printable(head->target, false))
+        return refuse_malformed(head, "the target of the first line is empty or has an invalid byte");
     if (head->target.n > DT_TARGET_MAX)
-        return refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
-    r->weight += FIELD_BYTES * (1 + count_of(head->target, '&'));
+        return refuse_head(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
+    r->weight += FIELD_BYTES * (1 + count_character(head->target, '&'));
     return DT_HEAD_WHOLE;
 }
 
@@ -141,20 +141,20 @@ bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value
 {
     *value = line;
     if (line.p[0] == ' ' || line.p[0] == '\t')
-        malformed(head, "a header line begins with a space: folded lines are not supported");
-    else if (!split_at(value, ':', name))
-        malformed(head, "a header line has no colon");
+        refuse_malformed(head, "a header line begins with a space: folded lines are not supported");
+    else if (!split_at_character(value, ':', name))
+        refuse_malformed(head, "a header line has no colon");
     else if (!is_token(*name))
-        malformed(head, "a header's name is empty or has an invalid byte");
-    else if (!is_text(*value, true))
-        malformed(head, "a header's value has a control character");
+        refuse_malformed(head, "a header's name is empty or has an invalid byte");
+    else if (!is_printable(*value, true))
+        refuse_malformed(head, "a header's value has a control character");
     else
         return true;
     return false;
 }
 
 /* Skips spaces before a length or an encoding. Spaces after it are refused. */
-static struct dt_str without_lead(struct dt_str value)
+static struct dt_str skip_leading_blanks(struct dt_str value)
 {
     size_t n = 0;
     while (n < value.n && (value.p[n] == ' ' || value.p[n] == '\t'))
@@ -163,7 +163,7 @@ static struct dt_str without_lead(struct dt_str value)
 }
 
 /* Reads Content-Length: at most 18 digits, so that no program's number overflows. */
-static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
+static enum dt_head_verdict read_content_length(struct dt_str value, struct reading *r)
 {
     uint64_t length = 0;
     bool fine = value.n > 0 && value.n <= 18;
@@ -172,13 +172,13 @@ static enum dt_head_verdict take_length(struct dt_str value, struct reading *r)
         length = length * 10 + (uint64_t)(value.p[i] - '0');
     }
     if (!fine)
-        return malformed(r->head, "a Content-Length that is not a number");
+        return refuse_malformed(r->head, "a Content-Length that is not a number");
     r->lengths++;
     r->head->length = length;
     return DT_HEAD_WHOLE;
 }
 
-static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
+static enum dt_head_verdict check_header_field(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
     struct dt_str name;
@@ -192,7 +192,7 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
         break;
     case 6:
         if (dt_str_is_caseless(name, "cookie"))
-            r->weight += value.n + FIELD_BYTES * (1 + count_of(value, ';') + count_of(value, ','));
+            r->weight += value.n + FIELD_BYTES * (1 + count_character(value, ';') + count_character(value, ','));
         head->expects |= dt_str_is_caseless(name, "expect");
         break;
     case 10:
@@ -207,13 +207,13 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
         break;
     case 14:
         if (dt_str_is_caseless(name, "content-length"))
-            return take_length(without_lead(value), r);
+            return read_content_length(skip_leading_blanks(value), r);
         break;
     case 17:
         if (!dt_str_is_caseless(name, "transfer-encoding"))
             break;
-        if (!dt_str_is_caseless(without_lead(value), "chunked"))
-            return malformed(head, "a Transfer-Encoding other than chunked");
+        if (!dt_str_is_caseless(skip_leading_blanks(value), "chunked"))
+            return refuse_malformed(head, "a Transfer-Encoding other than chunked");
         r->encodings++;
         head->chunked = true;
         break;
@@ -224,29 +224,30 @@ static enum dt_head_verdict judge_field(struct dt_str line, struct reading *r)
 }
 
 /* Checks the headers, each alone, then together: even valid headers may form a combination that is refused. */
-static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
+static enum dt_head_verdict check_head_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
 {
     struct reading r = {.head = head};
-    enum dt_head_verdict verdict = judge_request_line(line, &r);
+    enum dt_head_verdict verdict = check_request_line(line, &r);
     head->fields = reader->remainder;
     for (int i = 0; verdict == DT_HEAD_WHOLE && next_line(reader, &line) && line.n; i++)
-        verdict = i < LINES_MAX ? judge_field(line, &r) : refuse(head, DT_HEAD_TOO_LARGE, "more than 200 headers");
+        verdict = i < LINES_MAX ? check_header_field(line, &r)
+                                : refuse_head(head, DT_HEAD_TOO_LARGE, "more than 200 headers");
     if (verdict != DT_HEAD_WHOLE)
         return verdict;
     if (r.hosts > 1 || (r.hosts == 0 && !head->old))
-        return malformed(head, "exactly one Host is needed");
+        return refuse_malformed(head, "exactly one Host is needed");
     if (r.lengths > 1)
-        return malformed(head, "more than one Content-Length");
+        return refuse_malformed(head, "more than one Content-Length");
     if (r.encodings > 1)
-        return malformed(head, "more than one Transfer-Encoding");
+        return refuse_malformed(head, "more than one Transfer-Encoding");
     if (r.encodings && r.lengths)
-        return malformed(head, "both Content-Length and Transfer-Encoding");
+        return refuse_malformed(head, "both Content-Length and Transfer-Encoding");
     if (r.encodings && head->old)
-        return malformed(head, "Transfer-Encoding in HTTP/1.0");
+        return refuse_malformed(head, "Transfer-Encoding in HTTP/1.0");
     if (r.tokens > 1)
-        return malformed(head, "more than one Authorization");
+        return refuse_malformed(head, "more than one Authorization");
     if (r.weight + head->n > DT_WEIGHT_MAX)
-        return refuse(head, DT_HEAD_TOO_LARGE, "too many headers, query parameters and cookies");
+        return refuse_head(head, DT_HEAD_TOO_LARGE, "too many headers, query parameters and cookies");
     return DT_HEAD_WHOLE;
 }
 
@@ -256,7 +257,7 @@ bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *val
     if (!next_line(&reader, value) || value->n == 0)
         return false;
     *fields = reader.remainder;
-    (void)split_at(value, ':', name);
+    (void)split_at_character(value, ':', name);
     *value = dt_str_trimmed(*value);
     return true;
 }
@@ -268,7 +269,7 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
     struct dt_str line = DT_STR_NONE;
     *head = (struct dt_head){0};
     if (text.n && text.p[0] == TLS_HANDSHAKE)
-        return malformed(head, "this port does not support TLS: use http");
+        return refuse_malformed(head, "this port does not support TLS: use http");
     bool some;
     do {
         begins = reader;
@@ -279,13 +280,13 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
         some = next_line(&ends, &rest);
     if (some) {
         head->n = (size_t)(ends.remainder.p - text.p);
-        return ends.bare ? malformed(head, "a line of the head ends with a line feed alone")
-                         : judge_lines(&reader, line, head);
+        return ends.bare ? refuse_malformed(head, "a line of the head ends with a line feed alone")
+                         : check_head_lines(&reader, line, head);
     }
     if (text.n < DT_HEAD_MAX)
         return DT_HEAD_MORE;
     line = begins.remainder.n ? begins.remainder : text;
-    return memchr(line.p, '\n', line.n) == NULL && split_at(&line, ' ', &(struct dt_str){0})
-               ? refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
-               : refuse(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
+    return memchr(line.p, '\n', line.n) == NULL && split_at_character(&line, ' ', &(struct dt_str){0})
+               ? refuse_head(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
+               : refuse_head(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
 }

@@ -38,7 +38,7 @@ struct exchange_point {
 
 struct dt_host_names {
     struct exchange_point *point;
-    struct dt_host_name *by_host; /* names in the order in which drop_one checks them */
+    struct dt_host_name *by_host; /* names in the order in which drop_one_unused_name checks them */
     struct dt_shares running;
 };
 
@@ -48,7 +48,7 @@ static void lookup_free(struct lookup *lookup)
     free(lookup);
 }
 
-static void point_leave(struct exchange_point *point)
+static void release_exchange_point(struct exchange_point *point)
 {
     pthread_mutex_lock(&point->lock);
     dt_assert_cmp(point->users, >, 0);
@@ -102,7 +102,7 @@ static void run_lookup(void *arg)
     pthread_mutex_unlock(&point->lock);
     ssize_t ignored = write(point->wake_fd, &one, sizeof(one)); /* fails if the counter is full: the reader is awake */
     (void)ignored;
-    point_leave(point);
+    release_exchange_point(point);
 }
 
 /* Starts a lookup if the owner may have one more. If memory or a thread is missing, the state is NO_TURN. */
@@ -125,7 +125,7 @@ static void start_lookup(dt_host_names *names, struct dt_host_name *name, int64_
     if (name->asked)
         return;
     if (lookup) {
-        point_leave(names->point);
+        release_exchange_point(names->point);
         lookup_free(lookup);
     }
     dt_shares_give_back(&names->running, owner, 1);
@@ -140,20 +140,20 @@ static void free_name(dt_host_names *names, struct dt_host_name *name)
     free(name);
 }
 
-static bool is_usable(const struct dt_host_name *name, int64_t now_us)
+static bool is_name_usable(const struct dt_host_name *name, int64_t now_us)
 {
     return name->addresses && now_us < name->found_us + DT_HOST_NAME_USED_US;
 }
 
 /* Frees the first name of the table if no request needs it, and if it is not usable or the table is full. Otherwise
  * moves the name to the end, which allocates no memory. */
-static void drop_one(dt_host_names *names, int64_t now_us)
+static void drop_one_unused_name(dt_host_names *names, int64_t now_us)
 {
     struct dt_host_name *first = names->by_host;
     if (!first)
         return;
     const bool many = HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX;
-    if (!first->asked && first->waiting == 0 && (many || !is_usable(first, now_us))) {
+    if (!first->asked && first->waiting == 0 && (many || !is_name_usable(first, now_us))) {
         free_name(names, first);
     } else if (first->hh.next) {
         HASH_DEL(names->by_host, first);
@@ -168,9 +168,9 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     struct dt_host_name *name;
     HASH_FIND(hh, names->by_host, host, n, name);
     if (!name) {
-        drop_one(names, now_us);
+        drop_one_unused_name(names, now_us);
         if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* nothing was dropped: the first name is in use */
-            drop_one(names, now_us);
+            drop_one_unused_name(names, now_us);
         name = calloc(1, sizeof(*name) + n + 1);
         if (!name)
             return DT_NOMEM;
@@ -184,9 +184,9 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     *out = name;
     if (!name->addresses || now_us >= name->asks_us)
         start_lookup(names, name, owner, now_us);
-    name->state = is_usable(name, now_us) ? DT_HOST_NAME_KNOWN
-                  : name->asked           ? DT_HOST_NAME_ASKED
-                                          : DT_HOST_NAME_NO_TURN;
+    name->state = is_name_usable(name, now_us) ? DT_HOST_NAME_KNOWN
+                  : name->asked                ? DT_HOST_NAME_ASKED
+                                               : DT_HOST_NAME_NO_TURN;
     return DT_OK;
 }
 
@@ -203,7 +203,7 @@ struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
     dt_assert(name->asked);
     dt_shares_give_back(&names->running, lookup->owner, 1);
     name->asked = false;
-    if (lookup->unanswered && is_usable(name, now_us)) {
+    if (lookup->unanswered && is_name_usable(name, now_us)) {
         name->asks_us = now_us + DT_HOST_NAME_AGAIN_US;
     } else {
         free(name->addresses);
@@ -260,6 +260,6 @@ void dt_host_names_free(dt_host_names *names)
     HASH_ITER(hh, names->by_host, name, next)
     free_name(names, name);
     dt_shares_clear(&names->running);
-    point_leave(names->point);
+    release_exchange_point(names->point);
     free(names);
 }

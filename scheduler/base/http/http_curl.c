@@ -73,7 +73,7 @@ struct dt_http_client {
     int64_t fresh_until_us;
 };
 
-static int64_t now(const dt_http_client *client)
+static int64_t read_now_us(const dt_http_client *client)
 {
     return dt_clock_mono_us(client->clock);
 }
@@ -87,8 +87,8 @@ static void wake_thread(const dt_http_client *client)
 
 /* ---- ends ---- */
 
-static void give_answer(dt_http_client *client, struct dt_client_exchange *exchange,
-                        const struct dt_http_answer *answer)
+static void deliver_answer(dt_http_client *client, struct dt_client_exchange *exchange,
+                           const struct dt_http_answer *answer)
 {
     dt_assert(!exchange->easy && !exchange->name);
     pthread_mutex_lock(&client->lock);
@@ -97,24 +97,24 @@ static void give_answer(dt_http_client *client, struct dt_client_exchange *excha
     client->in_flight--;
     client->bytes -= exchange->bytes;
     pthread_mutex_unlock(&client->lock);
-    dt_contact_leave(exchange, now(client));
-    dt_receivers_end(exchange, answer->body_whole, now(client));
+    dt_contact_leave(exchange, read_now_us(client));
+    dt_receivers_end(exchange, answer->body_whole, read_now_us(client));
     client->answered(client->arg, exchange->tag, answer);
     dt_client_exchange_free(exchange);
 }
 
 /* Ends an exchange that was not passed to libcurl. */
-static void end_early(dt_http_client *client, struct dt_client_exchange *exchange, enum dt_http_end end,
-                      const char *detail)
+static void end_before_transfer(dt_http_client *client, struct dt_client_exchange *exchange, enum dt_http_end end,
+                                const char *detail)
 {
     struct dt_http_answer answer = {
-        .end = end, .duration_ms = (now(client) - exchange->taken_us) / 1000, .detail = detail};
-    give_answer(client, exchange, &answer);
+        .end = end, .duration_ms = (read_now_us(client) - exchange->taken_us) / 1000, .detail = detail};
+    deliver_answer(client, exchange, &answer);
 }
 
 /* ---- beginnings ---- */
 
-static void wait_until(dt_http_client *client, struct dt_client_exchange *exchange, int64_t until_us)
+static void make_exchange_wait(dt_http_client *client, struct dt_client_exchange *exchange, int64_t until_us)
 {
     exchange->wait_until_us = dt_earlier(until_us, exchange->until_us);
     client->waiting_until_us = dt_earlier(client->waiting_until_us, exchange->wait_until_us);
@@ -123,59 +123,59 @@ static void wait_until(dt_http_client *client, struct dt_client_exchange *exchan
 
 /* Passes an exchange, which is in no list, to libcurl, or makes it wait for the first connection to its host.
  * addresses: NULL if the host is an address. */
-static void begin_exchange(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
+static void begin_transfer(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
 {
-    int64_t now_us = now(client);
+    int64_t now_us = read_now_us(client);
     if (!dt_contact_may_begin(client->contacts, exchange, now_us)) {
-        wait_until(client, exchange, now_us + DT_CONTACT_WAIT_US);
+        make_exchange_wait(client, exchange, now_us + DT_CONTACT_WAIT_US);
         return;
     }
     CURL *easy = client->n_spare > 0 ? client->spare[--client->n_spare] : dt_easy_new(client->ca_file);
     if (!easy) {
-        end_early(client, exchange, DT_HTTP_CONNECT, "libcurl returned no handle");
+        end_before_transfer(client, exchange, DT_HTTP_CONNECT, "libcurl returned no handle");
         return;
     }
     exchange->allowed = &client->allowed;
     exchange->guard = client->guard;
-    exchange->fresh = now(client) < client->fresh_until_us;
-    dt_receivers_begin(client->receivers, exchange, now(client));
+    exchange->fresh = read_now_us(client) < client->fresh_until_us;
+    dt_receivers_begin(client->receivers, exchange, read_now_us(client));
     exchange->may_send = client->may_send;
     exchange->arg = client->arg;
-    if (dt_client_exchange_attach(exchange, easy, addresses, now(client)) == DT_OK &&
+    if (dt_client_exchange_attach(exchange, easy, addresses, read_now_us(client)) == DT_OK &&
         curl_multi_add_handle(client->multi, easy) == CURLM_OK) {
         DL_APPEND(client->under_way, exchange);
         return;
     }
     curl_easy_cleanup(dt_client_exchange_detach(exchange));
-    end_early(client, exchange, DT_HTTP_CONNECT, "libcurl rejected the request");
+    end_before_transfer(client, exchange, DT_HTTP_CONNECT, "libcurl rejected the request");
 }
 
-static void start_exchange(dt_http_client *client, struct dt_client_exchange *exchange)
+static void resolve_and_begin(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     const char *host = exchange->url.host;
     struct in_addr address;
     struct dt_host_name *name;
     if (!dt_host_allowed(dt_str(client->allow_hosts), host)) {
-        end_early(client, exchange, DT_HTTP_FORBIDDEN, "the name of the host is not allowed");
+        end_before_transfer(client, exchange, DT_HTTP_FORBIDDEN, "the name of the host is not allowed");
     } else if (strchr(host, ':') || inet_pton(AF_INET, host, &address) == 1) {
-        begin_exchange(client, exchange, NULL);
-    } else if (dt_host_names_find(client->names, host, exchange->owner, now(client), &name) != DT_OK) {
-        end_early(client, exchange, DT_HTTP_DNS, "memory is out");
+        begin_transfer(client, exchange, NULL);
+    } else if (dt_host_names_find(client->names, host, exchange->owner, read_now_us(client), &name) != DT_OK) {
+        end_before_transfer(client, exchange, DT_HTTP_DNS, "memory is out");
     } else if (name->state == DT_HOST_NAME_KNOWN) {
-        begin_exchange(client, exchange, name->addresses);
+        begin_transfer(client, exchange, name->addresses);
     } else {
         name->waiting++;
         exchange->name = name;
         exchange->no_turn = name->state == DT_HOST_NAME_NO_TURN;
         if (exchange->no_turn) {
             exchange->until_us = exchange->taken_us + INT64_C(1000) * DT_HTTP_TURN_MS;
-            client->waiting_until_us = dt_earlier(client->waiting_until_us, now(client) + TURN_AGAIN_US);
+            client->waiting_until_us = dt_earlier(client->waiting_until_us, read_now_us(client) + TURN_AGAIN_US);
         }
-        wait_until(client, exchange, exchange->until_us);
+        make_exchange_wait(client, exchange, exchange->until_us);
     }
 }
 
-static struct dt_client_exchange *take_inbox(dt_http_client *client)
+static struct dt_client_exchange *take_new_exchanges(dt_http_client *client)
 {
     pthread_mutex_lock(&client->lock);
     struct dt_client_exchange *all = client->inbox;
@@ -186,7 +186,7 @@ static struct dt_client_exchange *take_inbox(dt_http_client *client)
 
 /* ---- exchanges that wait ---- */
 
-static void stop_waiting(dt_http_client *client, struct dt_client_exchange *exchange)
+static void remove_from_waiting(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     DL_DELETE(client->waiting, exchange);
     if (exchange->name) {
@@ -199,16 +199,16 @@ static void stop_waiting(dt_http_client *client, struct dt_client_exchange *exch
 /* The time of a request begins when the lookup of its name begins. */
 static void stop_waiting_for_name(dt_http_client *client, struct dt_client_exchange *exchange)
 {
-    stop_waiting(client, exchange);
+    remove_from_waiting(client, exchange);
     if (exchange->no_turn) {
-        exchange->taken_us = now(client);
+        exchange->taken_us = read_now_us(client);
         exchange->until_us = exchange->taken_us + exchange->timeout_us;
     }
     exchange->no_turn = false;
 }
 
 /* Begins lookups for exchanges whose owners may now have one. */
-static void give_turns(dt_http_client *client)
+static void begin_waiting_lookups(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     struct dt_client_exchange *next;
@@ -216,35 +216,36 @@ static void give_turns(dt_http_client *client)
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
         if (!exchange->no_turn ||
-            dt_host_names_find(client->names, exchange->url.host, exchange->owner, now(client), &name) != DT_OK ||
+            dt_host_names_find(client->names, exchange->url.host, exchange->owner, read_now_us(client), &name) !=
+                DT_OK ||
             name->state == DT_HOST_NAME_NO_TURN)
             continue;
         stop_waiting_for_name(client, exchange);
-        start_exchange(client, exchange);
+        resolve_and_begin(client, exchange);
     }
 }
 
-static void serve_names(dt_http_client *client)
+static void handle_ended_lookups(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     struct dt_client_exchange *next;
     bool some = false;
-    for (struct dt_host_name *name; (name = dt_host_names_ended(client->names, now(client))); some = true)
+    for (struct dt_host_name *name; (name = dt_host_names_ended(client->names, read_now_us(client))); some = true)
         DL_FOREACH_SAFE(client->waiting, exchange, next)
         {
             if (exchange->name != name)
                 continue;
             stop_waiting_for_name(client, exchange);
             if (name->state == DT_HOST_NAME_KNOWN)
-                begin_exchange(client, exchange, name->addresses);
+                begin_transfer(client, exchange, name->addresses);
             else
-                end_early(client, exchange, DT_HTTP_DNS, name->reason);
+                end_before_transfer(client, exchange, DT_HTTP_DNS, name->reason);
         }
     if (some)
-        give_turns(client);
+        begin_waiting_lookups(client);
 }
 
-static void serve_contacts(dt_http_client *client)
+static void handle_made_contacts(dt_http_client *client)
 {
     const struct dt_contact *contact;
     while ((contact = dt_contacts_next_made(client->contacts))) {
@@ -254,23 +255,23 @@ static void serve_contacts(dt_http_client *client)
         {
             if (exchange->contact != contact || exchange->name)
                 continue;
-            stop_waiting(client, exchange);
-            start_exchange(client, exchange);
+            remove_from_waiting(client, exchange);
+            resolve_and_begin(client, exchange);
         }
     }
 }
 
 /* Ends waits: an exchange that waited too long for a connection begins without it; an exchange that waited for a name,
  * or has no time left, ends. */
-static void end_waits(dt_http_client *client)
+static void end_expired_waits(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     struct dt_client_exchange *next;
-    int64_t now_us = now(client);
+    int64_t now_us = read_now_us(client);
     if (now_us < client->waiting_until_us)
         return;
     /* Tries again to start lookups, because an earlier try may have failed for lack of memory or of a thread. */
-    give_turns(client);
+    begin_waiting_lookups(client);
     client->waiting_until_us = INT64_MAX;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
@@ -281,14 +282,15 @@ static void end_waits(dt_http_client *client)
             continue;
         }
         bool resolved = !exchange->name;
-        stop_waiting(client, exchange);
+        remove_from_waiting(client, exchange);
         if (exchange->no_turn)
-            end_early(client, exchange, DT_HTTP_WITHHELD, "too many names are looked up for its owner");
+            end_before_transfer(client, exchange, DT_HTTP_WITHHELD, "too many names are looked up for its owner");
         else if (resolved && now_us < exchange->until_us)
-            start_exchange(client, exchange);
+            resolve_and_begin(client, exchange);
         else
-            end_early(client, exchange, DT_HTTP_TIMEOUT,
-                      resolved ? "the host has not answered in time" : "the name of the host was not resolved in time");
+            end_before_transfer(client, exchange, DT_HTTP_TIMEOUT,
+                                resolved ? "the host has not answered in time"
+                                         : "the name of the host was not resolved in time");
     }
 }
 
@@ -297,7 +299,7 @@ static void end_waits(dt_http_client *client)
 static int on_timer(CURLM *, long timeout_ms, void *arg)
 {
     dt_http_client *client = arg;
-    client->timer_us = timeout_ms < 0 ? INT64_MAX : now(client) + (int64_t)timeout_ms * 1000;
+    client->timer_us = timeout_ms < 0 ? INT64_MAX : read_now_us(client) + (int64_t)timeout_ms * 1000;
     return 0;
 }
 
@@ -333,15 +335,15 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
 }
 
 /* Leaves the guard (wire_guard.h) after libcurl has passed everything that it may write to the kernel. */
-static void leave_guard(dt_http_client *client)
+static void leave_wire_guard(dt_http_client *client)
 {
     if (dt_wire_guard_leave(client->guard))
-        client->fresh_until_us = now(client) + SHUT_US;
+        client->fresh_until_us = read_now_us(client) + SHUT_US;
 }
 
 static void finish_exchange(dt_http_client *client, struct dt_client_exchange *exchange, CURLcode code)
 {
-    struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)code, now(client));
+    struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)code, read_now_us(client));
     curl_multi_remove_handle(client->multi, exchange->easy);
     CURL *easy = dt_client_exchange_detach(exchange);
     if (client->n_spare < SPARE_MAX)
@@ -350,13 +352,13 @@ static void finish_exchange(dt_http_client *client, struct dt_client_exchange *e
         curl_easy_cleanup(easy);
     DL_DELETE(client->under_way, exchange);
     if (!exchange->sent)
-        dt_host_names_doubt(client->names, exchange->url.host, exchange->owner, now(client));
-    give_answer(client, exchange, &answer);
+        dt_host_names_doubt(client->names, exchange->url.host, exchange->owner, read_now_us(client));
+    deliver_answer(client, exchange, &answer);
 }
 
-static void forgive_missed(dt_http_client *client)
+static void extend_limits_after_stop(dt_http_client *client)
 {
-    const int64_t missed_us = dt_clock_missed_us(&client->looked_us, now(client), LOOK_US);
+    const int64_t missed_us = dt_clock_missed_us(&client->looked_us, read_now_us(client), LOOK_US);
     client->prolonged_until_us =
         dt_earlier(client->prolonged_until_us, dt_client_exchanges_prolong(client->under_way, missed_us));
     (void)dt_client_exchanges_prolong(client->waiting, missed_us);
@@ -364,7 +366,7 @@ static void forgive_missed(dt_http_client *client)
 
 /* Reports exchanges that libcurl has ended, and ends prolonged exchanges whose limit has passed, which libcurl may
  * notice later. */
-static void finish_ended(dt_http_client *client)
+static void finish_ended_transfers(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     struct dt_client_exchange *next;
@@ -375,7 +377,7 @@ static void finish_ended(dt_http_client *client)
         if (exchange)
             finish_exchange(client, exchange, code);
     }
-    int64_t now_us = now(client);
+    int64_t now_us = read_now_us(client);
     if (now_us < client->prolonged_until_us)
         return;
     client->prolonged_until_us = INT64_MAX;
@@ -395,13 +397,13 @@ static void serve_events(dt_http_client *client)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
     int running;
-    forgive_missed(client);
+    extend_limits_after_stop(client);
     int64_t us = dt_earlier(dt_earlier(client->timer_us, client->waiting_until_us), client->prolonged_until_us);
-    us = us == INT64_MAX ? SLEEP_MAX_US : us - now(client);
+    us = us == INT64_MAX ? SLEEP_MAX_US : us - read_now_us(client);
     const int ms = us <= 0 ? 0 : (int)((dt_earlier(us, SLEEP_MAX_US) + 999) / 1000);
     client->looked_us += INT64_C(1000) * ms;
     int n = epoll_wait(client->epoll_fd, events, EVENTS_AT_ONCE, ms);
-    forgive_missed(client);
+    extend_limits_after_stop(client);
     for (int i = 0; i < n; i++) {
         const int fd = events[i].data.fd;
         const uint32_t ready = events[i].events;
@@ -409,43 +411,44 @@ static void serve_events(dt_http_client *client)
             uint64_t count;
             ssize_t ignored = read(client->wake_fd, &count, sizeof(count));
             (void)ignored;
-        } else if (dt_receivers_hear(client->receivers, fd, now(client))) {
+        } else if (dt_receivers_hear(client->receivers, fd, read_now_us(client))) {
             (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
         } else { /* after a socket error, libcurl reads to get the cause */
             const int in = ready & (EPOLLIN | EPOLLERR | EPOLLHUP) ? CURL_CSELECT_IN : 0;
             const int out = ready & EPOLLOUT ? CURL_CSELECT_OUT : 0;
             (void)curl_multi_socket_action(client->multi, fd, in | out, &running);
-            leave_guard(client);
+            leave_wire_guard(client);
         }
     }
-    if (now(client) >= client->timer_us) {
+    if (read_now_us(client) >= client->timer_us) {
         client->timer_us = INT64_MAX;
         (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        leave_guard(client);
+        leave_wire_guard(client);
     }
 }
 
-static void end_all(dt_http_client *client)
+static void abort_all_exchanges(dt_http_client *client)
 {
     struct dt_client_exchange *exchange;
     while ((exchange = client->under_way)) {
         /* a complete head decides the result, although the client stops before the body is complete */
-        struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
+        struct dt_http_answer answer =
+            dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, read_now_us(client));
         DL_DELETE(client->under_way, exchange);
         curl_multi_remove_handle(client->multi, exchange->easy);
         curl_easy_cleanup(dt_client_exchange_detach(exchange));
         if (answer.end == DT_HTTP_ANSWERED)
-            give_answer(client, exchange, &answer);
+            deliver_answer(client, exchange, &answer);
         else
-            end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+            end_before_transfer(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
     }
     while ((exchange = client->waiting)) {
-        stop_waiting(client, exchange);
-        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+        remove_from_waiting(client, exchange);
+        end_before_transfer(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
     }
-    for (struct dt_client_exchange *all = take_inbox(client); (exchange = all);) {
+    for (struct dt_client_exchange *all = take_new_exchanges(client); (exchange = all);) {
         DL_DELETE(all, exchange);
-        end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
+        end_before_transfer(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
     }
 }
 
@@ -462,17 +465,17 @@ static void run_client(void *arg)
         DT_LOG(WARN, "callbacks", "a process that is stopped and continues may send after its lease",
                DT_S("reason", err.text));
     while (!dt_thread_stopping(&client->thread)) {
-        for (struct dt_client_exchange *all = take_inbox(client); (exchange = all);) {
+        for (struct dt_client_exchange *all = take_new_exchanges(client); (exchange = all);) {
             DL_DELETE(all, exchange);
-            start_exchange(client, exchange);
+            resolve_and_begin(client, exchange);
         }
         serve_events(client);
-        serve_names(client);
-        end_waits(client);
-        finish_ended(client);
-        serve_contacts(client);
+        handle_ended_lookups(client);
+        end_expired_waits(client);
+        finish_ended_transfers(client);
+        handle_made_contacts(client);
     }
-    end_all(client);
+    abort_all_exchanges(client);
     dt_wire_guard_detach(client->guard);
 }
 
@@ -494,7 +497,7 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
     dt_status status = dt_client_exchange_new(request, &exchange);
     if (status != DT_OK)
         return status;
-    exchange->taken_us = now(client);
+    exchange->taken_us = read_now_us(client);
     exchange->until_us = exchange->taken_us + exchange->timeout_us;
     pthread_mutex_lock(&client->lock);
     const bool first = !client->inbox;
@@ -530,7 +533,7 @@ void dt_http_client_stop(dt_http_client *client)
 
 /* ---- lifetime ---- */
 
-static dt_status open_all(dt_http_client *client, struct dt_error *err)
+static dt_status open_client_resources(dt_http_client *client, struct dt_error *err)
 {
     dt_status status = dt_easy_check(client->ca_file, err);
     if (status == DT_OK)
@@ -588,7 +591,7 @@ dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_cl
     client->timer_us = client->waiting_until_us = client->prolonged_until_us = INT64_MAX;
     dt_status status = DT_NOMEM;
     if (client->allow_hosts && (client->ca_file || !own_ca))
-        status = open_all(client, err);
+        status = open_client_resources(client, err);
     if (status == DT_OK)
         *out = client;
     else

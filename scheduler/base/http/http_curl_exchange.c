@@ -50,16 +50,16 @@ _Static_assert(DT_HTTP_DETAIL_MAX >= CURL_ERROR_SIZE, "libcurl writes its error 
 
 /* ---- copying a request ---- */
 
-static char *copy_text(char *at, struct dt_str text)
+static char *append_text(char *at, struct dt_str text)
 {
     if (text.n > 0)
         memcpy(at, text.p, text.n);
     return at + text.n;
 }
 
-static char *copy_terminated(char *at, struct dt_str text)
+static char *append_terminated(char *at, struct dt_str text)
 {
-    at = copy_text(at, text);
+    at = append_text(at, text);
     *at = '\0';
     return at + 1;
 }
@@ -98,16 +98,16 @@ dt_status dt_client_exchange_new(const struct dt_http_request *request, struct d
     for (size_t i = 0; i < n; i++) { /* for libcurl, "name;" is a header without a value; "name:" removes it */
         struct dt_str value = dt_str_trimmed(request->headers[i].value);
         exchange->headers[i] = (struct curl_slist){at, &exchange->headers[i + 1]};
-        at = copy_text(at, request->headers[i].name);
-        at = copy_text(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
-        at = copy_terminated(at, value);
+        at = append_text(at, request->headers[i].name);
+        at = append_text(at, value.n > 0 ? DT_STR_LIT(": ") : DT_STR_LIT(";"));
+        at = append_terminated(at, value);
     }
     exchange->headers[n] = (struct curl_slist){no_expect, &exchange->headers[n + 1]};
     exchange->headers[n + 1] = (struct curl_slist){no_form, NULL};
     exchange->url_text = at;
-    at = copy_terminated(at, request->url);
+    at = append_terminated(at, request->url);
     exchange->body = (struct dt_str){at, request->body.n};
-    at = copy_terminated(at, request->body);
+    at = append_terminated(at, request->body);
     dt_assert_cmp(at - texts, <=, bytes);
     exchange->url = url;
     exchange->bytes = bytes;
@@ -187,7 +187,7 @@ static int before_request(void *arg, char *, char *, int, int)
 #define STATUS_SWITCHED 101
 #define STATUS_FINAL    200
 
-static void keep_value(struct dt_head_value *out, struct dt_str value)
+static void store_header_value(struct dt_head_value *out, struct dt_str value)
 {
     if (out->seen)
         return;
@@ -235,9 +235,9 @@ static size_t on_head(char *line, size_t size, size_t n, void *arg)
     struct dt_str name = {text.p, (size_t)(colon - text.p)};
     struct dt_str value = dt_str_trimmed((struct dt_str){colon + 1, text.n - name.n - 1});
     if (dt_str_is_caseless(name, "content-type"))
-        keep_value(&exchange->content_type, value);
+        store_header_value(&exchange->content_type, value);
     else if (dt_str_is_caseless(name, "retry-after"))
-        keep_value(&exchange->retry_after, value);
+        store_header_value(&exchange->retry_after, value);
     exchange->chunked |= dt_str_is_caseless(name, "transfer-encoding");
     return size * n;
 }
@@ -304,7 +304,7 @@ void *dt_easy_new(const char *ca_file)
     return NULL;
 }
 
-static CURLcode set_limit(CURL *easy, long limit_ms)
+static CURLcode set_time_limit(CURL *easy, long limit_ms)
 {
     CURLcode failed = CURLE_OK;
     SET(CURLOPT_TIMEOUT_MS, limit_ms);
@@ -329,7 +329,7 @@ dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *e
             return DT_NOMEM;
         *exchange->resolved = (struct curl_slist){exchange->resolved_text.p, NULL};
     }
-    CURLcode failed = set_limit(easy, (long)exchange->limit_ms);
+    CURLcode failed = set_time_limit(easy, (long)exchange->limit_ms);
     SET(CURLOPT_URL, exchange->url_text);
     SET(CURLOPT_HTTPHEADER, exchange->headers - exchange->closes);
     SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
@@ -365,7 +365,7 @@ int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_
         exchange->limit_ms += (by_us + 999) / 1000;
         exchange->prolonged = exchange->easy;
         if (exchange->easy)
-            (void)set_limit(exchange->easy, (long)exchange->limit_ms);
+            (void)set_time_limit(exchange->easy, (long)exchange->limit_ms);
         first_us = dt_earlier(first_us, exchange->until_us);
     }
     return first_us;
@@ -435,7 +435,7 @@ static bool is_tls_fault(int curl_code)
     }
 }
 
-static enum dt_http_end end_of(const struct dt_client_exchange *exchange, int curl_code)
+static enum dt_http_end exchange_end_of(const struct dt_client_exchange *exchange, int curl_code)
 {
     if (exchange->head_whole)
         return DT_HTTP_ANSWERED;
@@ -452,14 +452,14 @@ static enum dt_http_end end_of(const struct dt_client_exchange *exchange, int cu
     return is_tls_fault(curl_code) ? DT_HTTP_TLS : DT_HTTP_CONNECT;
 }
 
-static struct dt_str text_of(const struct dt_head_value *value)
+static struct dt_str header_value_text(const struct dt_head_value *value)
 {
     return value->kept ? (struct dt_str){value->p, value->n} : DT_STR_NONE;
 }
 
 struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *exchange, int curl_code, int64_t now_us)
 {
-    enum dt_http_end end = end_of(exchange, curl_code);
+    enum dt_http_end end = exchange_end_of(exchange, curl_code);
     struct dt_http_answer answer = {.end = end, .duration_ms = (now_us - exchange->taken_us) / 1000, .detail = ""};
     if (end != DT_HTTP_ANSWERED) {
         answer.detail = end == DT_HTTP_FORBIDDEN  ? "no address of the host is allowed"
@@ -472,8 +472,8 @@ struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *excha
         return answer;
     }
     answer.status = exchange->status;
-    answer.content_type = text_of(&exchange->content_type);
-    answer.retry_after = text_of(&exchange->retry_after);
+    answer.content_type = header_value_text(&exchange->content_type);
+    answer.retry_after = header_value_text(&exchange->retry_after);
     answer.body = exchange->answer_body.n > 0 ? dt_strbuf_str(&exchange->answer_body) : DT_STR_LIT("");
     answer.body_whole = curl_code == CURLE_OK;
     return answer;

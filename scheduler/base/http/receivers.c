@@ -55,7 +55,7 @@ struct dt_receivers {
 };
 
 /* Finds or makes a receiver. Returns NULL if memory runs out. */
-static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
+static struct dt_receiver *find_or_make_receiver(dt_receivers *receivers, const char *key)
 {
     const size_t n = strlen(key);
     struct dt_receiver *receiver;
@@ -98,7 +98,7 @@ static void start_closing(struct dt_receiver *receiver, int64_t now_us)
 
 void dt_receivers_begin(dt_receivers *receivers, struct dt_client_exchange *exchange, int64_t now_us)
 {
-    struct dt_receiver *receiver = receiver_of(receivers, exchange->url.key);
+    struct dt_receiver *receiver = find_or_make_receiver(receivers, exchange->url.key);
     exchange->receiver = receiver;
     exchange->closes = true;
     if (receiver)
@@ -111,7 +111,7 @@ void dt_receivers_begin(dt_receivers *receivers, struct dt_client_exchange *exch
         receiver->first = exchange;
 }
 
-static bool has_surplus(const struct dt_client_exchange *exchange)
+static bool has_surplus_bytes(const struct dt_client_exchange *exchange)
 {
     return exchange->received > exchange->head_bytes + exchange->answer_body.n;
 }
@@ -129,7 +129,7 @@ void dt_receivers_end(struct dt_client_exchange *exchange, bool whole, int64_t n
         if (exchange->head_whole)
             receiver->quiet_us = exchange->shared ? now_us : now_us + QUIET_US;
     }
-    if (whole && has_surplus(exchange))
+    if (whole && has_surplus_bytes(exchange))
         start_closing(receiver, now_us);
 }
 
@@ -147,7 +147,7 @@ bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange
     return true;
 }
 
-static bool grow_watched(dt_receivers *receivers, int fd)
+static bool grow_watched_table(dt_receivers *receivers, int fd)
 {
     size_t n = receivers->n_watched ? receivers->n_watched : 64;
     if ((size_t)fd < receivers->n_watched)
@@ -177,9 +177,9 @@ bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchang
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
         exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* the kernel counts a FIN as
                                                                                            * a byte */
-    if (has_surplus(exchange))
+    if (has_surplus_bytes(exchange))
         shutdown(fd, SHUT_RDWR); /* even if the response is incomplete: the connection is not used again anyway */
-    if (!grow_watched(receivers, fd))
+    if (!grow_watched_table(receivers, fd))
         return false;
     receivers->watched[fd] = exchange->receiver;
     receivers->watched[fd]->users++;
@@ -261,7 +261,7 @@ struct dt_contacts {
     int64_t pruned_us;
 };
 
-static bool is_cold(const struct dt_contact *contact, int64_t now_us)
+static bool is_contact_unused(const struct dt_contact *contact, int64_t now_us)
 {
     return contact->users == 0 && now_us - contact->used_us >= WARM_US;
 }
@@ -275,7 +275,7 @@ static void free_contact(dt_contacts *contacts, struct dt_contact *contact)
 
 /* Finds or makes the entry of a host, after freeing entries that were not used lately. Returns NULL if memory runs
  * out. */
-static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int64_t now_us)
+static struct dt_contact *find_or_make_contact(dt_contacts *contacts, const char *key, int64_t now_us)
 {
     const size_t n = strlen(key);
     struct dt_contact *contact;
@@ -286,7 +286,7 @@ static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int
     if (now_us - contacts->pruned_us >= WARM_US) {
         contacts->pruned_us = now_us;
         HASH_ITER(hh, contacts->by_key, contact, next)
-        if (is_cold(contact, now_us) && !contact->listed)
+        if (is_contact_unused(contact, now_us) && !contact->listed)
             free_contact(contacts, contact);
     }
     contact = calloc(1, sizeof(*contact) + n + 1);
@@ -305,10 +305,10 @@ bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exch
 {
     if (!exchange->url.tls || exchange->contact)
         return true;
-    struct dt_contact *contact = contact_of(contacts, exchange->url.key, now_us);
+    struct dt_contact *contact = find_or_make_contact(contacts, exchange->url.key, now_us);
     if (!contact)
         return true; /* memory ran out: the exchange begins without waiting for others */
-    if (is_cold(contact, now_us)) {
+    if (is_contact_unused(contact, now_us)) {
         contact->first = exchange;
         if (!contact->listed)
             DL_APPEND(contacts->making, contact);

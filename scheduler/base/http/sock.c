@@ -60,7 +60,7 @@ static enum tls_outcome outcome_of(SSL *ssl, int result)
     }
 }
 
-static enum tls_outcome greet_session(SSL *session, const char **why)
+static enum tls_outcome continue_session_handshake(SSL *session, const char **why)
 {
     ERR_clear_error();
     enum tls_outcome found = outcome_of(session, SSL_do_handshake(session));
@@ -106,7 +106,7 @@ void dt_sock_event(struct dt_sock *sock, uint32_t events)
 }
 
 /* Handles a call that failed with errno. *may: whether the call is worth repeating now. */
-static void note_error(struct dt_sock *sock, bool *may)
+static void handle_errno(struct dt_sock *sock, bool *may)
 {
     if (errno == EAGAIN || errno == EINTR)
         *may = errno == EINTR;
@@ -122,7 +122,7 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
     if (!sock->tls) {
         ssize_t n = recv(sock->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
         if (n < 0)
-            note_error(sock, &sock->may_read);
+            handle_errno(sock, &sock->may_read);
         sock->ended = n == 0;
         if (n <= 0)
             return DT_SOCK_GREETING;
@@ -134,7 +134,7 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
         sock->tls = new_session(sock->files, sock->fd);
         sock->broken = !sock->tls;
     }
-    switch (sock->tls ? greet_session(sock->tls, &why) : TLS_BROKEN) {
+    switch (sock->tls ? continue_session_handshake(sock->tls, &why) : TLS_BROKEN) {
     case TLS_DONE:
         sock->greeted = true;
         return DT_SOCK_GREETED;
@@ -181,7 +181,7 @@ size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room)
     }
     ssize_t got = recvfrom(sock->fd, p, room, MSG_DONTWAIT, NULL, NULL);
     if (got < 0) {
-        note_error(sock, &sock->may_read);
+        handle_errno(sock, &sock->may_read);
         return 0;
     }
     n = (size_t)got;
@@ -199,7 +199,7 @@ size_t dt_sock_write(struct dt_sock *sock, const char *p, size_t n, bool more)
         if (!sock->tls) {
             ssize_t put = send(sock->fd, p + sent, n - sent, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
             if (put < 0)
-                note_error(sock, &sock->may_write);
+                handle_errno(sock, &sock->may_write);
             some = put > 0 ? (size_t)put : 0;
         } else {
             enum tls_outcome outcome = write_session(sock->tls, p + sent, n - sent, &some);

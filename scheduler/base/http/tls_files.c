@@ -47,7 +47,7 @@ struct dt_tls_files {
 
 /* ---- reading ---- */
 
-static void look_at(const char *path, struct look *out)
+static void read_file_identity(const char *path, struct look *out)
 {
     struct stat there;
     memset(out, 0, sizeof(*out));
@@ -72,12 +72,12 @@ static int no_password(char *, int, int, void *)
     return 0;
 }
 
-static int verify_nothing_more(int good, X509_STORE_CTX *)
+static int keep_verification_result(int good, X509_STORE_CTX *)
 {
     return good;
 }
 
-static dt_status demand_client(const struct dt_tls_files *files, SSL_CTX *ctx, struct dt_error *err)
+static dt_status require_client_certificate(const struct dt_tls_files *files, SSL_CTX *ctx, struct dt_error *err)
 {
     const char *file = files->paths[CLIENT_CA];
     if (!file[0])
@@ -89,12 +89,12 @@ static dt_status demand_client(const struct dt_tls_files *files, SSL_CTX *ctx, s
     }
     SSL_CTX_set_client_CA_list(ctx, names);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (files->required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
-                       verify_nothing_more);
+                       keep_verification_result);
     SSL_CTX_set_max_cert_list(ctx, CHAIN_MAX);
     return DT_OK;
 }
 
-static dt_status read_pair(const struct dt_tls_files *files, SSL_CTX *ctx, struct dt_error *err)
+static dt_status read_certificate_and_key(const struct dt_tls_files *files, SSL_CTX *ctx, struct dt_error *err)
 {
     int key = files->paths[KEY][0] ? KEY : CERT;
     if (SSL_CTX_use_certificate_chain_file(ctx, files->paths[CERT]) != 1)
@@ -116,7 +116,7 @@ static int choose_protocol(SSL *, const unsigned char **out, unsigned char *out_
     return SSL_TLSEXT_ERR_OK;
 }
 
-static bool set_manners(SSL_CTX *ctx)
+static bool set_tls_options(SSL_CTX *ctx)
 {
     static const unsigned char name[] = "duetime";
     SSL_CTX_set_default_passwd_cb(ctx, no_password);
@@ -138,10 +138,10 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
 {
     struct tm end = {0};
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
-    dt_status status = ctx && set_manners(ctx) ? DT_OK : dt_fail(err, DT_NOMEM, "OpenSSL could not be initialized");
+    dt_status status = ctx && set_tls_options(ctx) ? DT_OK : dt_fail(err, DT_NOMEM, "OpenSSL could not be initialized");
     files->looked_us = dt_clock_mono_us(files->clock);
     for (int i = 0; i < FILES; i++) {
-        look_at(files->paths[i], &files->seen[i]);
+        read_file_identity(files->paths[i], &files->seen[i]);
         FILE *in = files->paths[i][0] ? fopen(files->paths[i], "re") : NULL;
         if (files->paths[i][0] && !in && status == DT_OK) /* replaces OpenSSL's text, which says less */
             status =
@@ -150,9 +150,9 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
             fclose(in);
     }
     if (status == DT_OK)
-        status = read_pair(files, ctx, err);
+        status = read_certificate_and_key(files, ctx, err);
     if (status == DT_OK)
-        status = demand_client(files, ctx, err);
+        status = require_client_certificate(files, ctx, err);
     dt_metric_add(status == DT_OK ? files->good : files->bad, 1);
     if (status != DT_OK) {
         SSL_CTX_free(ctx);
@@ -168,7 +168,7 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
 
 /* ---- reading again ---- */
 
-static void warn_of_end(const dt_tls_files *files)
+static void warn_before_expiry(const dt_tls_files *files)
 {
     int64_t left_ms = files->end_at_ms - dt_clock_real_ms(files->clock);
     if (left_ms < ENDS_SOON_MS)
@@ -177,7 +177,7 @@ static void warn_of_end(const dt_tls_files *files)
 }
 
 /* Reads the files again, and logs failures. Called under the lock. */
-static void read_again(dt_tls_files *files)
+static void reload_files(dt_tls_files *files)
 {
     struct dt_error err = {0};
     if (read_files(files, &err) != DT_OK) {
@@ -185,11 +185,11 @@ static void read_again(dt_tls_files *files)
         return;
     }
     DT_LOG(INFO, "tls", "new connections get the new certificate", DT_S("file", files->paths[CERT]));
-    warn_of_end(files);
+    warn_before_expiry(files);
 }
 
 /* Reads the files again if one of them has changed. Called under the lock. */
-static void read_if_changed(dt_tls_files *files)
+static void reload_files_if_changed(dt_tls_files *files)
 {
     bool changed = false;
     const int64_t now_us = dt_clock_mono_us(files->clock);
@@ -199,18 +199,18 @@ static void read_if_changed(dt_tls_files *files)
     for (int i = 0; i < FILES; i++) {
         const struct look *seen = &files->seen[i];
         struct look now;
-        look_at(files->paths[i], &now);
+        read_file_identity(files->paths[i], &now);
         changed |= now.inode != seen->inode || now.size != seen->size || now.changed.tv_sec != seen->changed.tv_sec ||
                    now.changed.tv_nsec != seen->changed.tv_nsec;
     }
     if (changed)
-        read_again(files);
+        reload_files(files);
 }
 
 SSL_CTX *dt_tls_files_take(dt_tls_files *files)
 {
     pthread_mutex_lock(&files->lock);
-    read_if_changed(files);
+    reload_files_if_changed(files);
     SSL_CTX *ctx = files->ctx;
     SSL_CTX_up_ref(ctx);
     pthread_mutex_unlock(&files->lock);
@@ -218,7 +218,7 @@ SSL_CTX *dt_tls_files_take(dt_tls_files *files)
 }
 
 /* Copies the paths. If memory runs out, returns false, and the paths are unchanged. */
-static bool take_paths(dt_tls_files *files, const struct dt_config *config)
+static bool copy_paths(dt_tls_files *files, const struct dt_config *config)
 {
     const char *texts[FILES] = {config->http_tls_cert, config->http_tls_key, config->http_tls_client_ca};
     char *copies[FILES];
@@ -241,8 +241,8 @@ void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config)
     if (!files || !config->http_tls_cert[0])
         return;
     pthread_mutex_lock(&files->lock);
-    if (take_paths(files, config))
-        read_again(files);
+    if (copy_paths(files, config))
+        reload_files(files);
     pthread_mutex_unlock(&files->lock);
 }
 
@@ -251,7 +251,7 @@ void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config)
 int64_t dt_tls_files_end_at_ms(dt_tls_files *files)
 {
     pthread_mutex_lock(&files->lock);
-    read_if_changed(files);
+    reload_files_if_changed(files);
     int64_t end_at_ms = files->end_at_ms;
     pthread_mutex_unlock(&files->lock);
     return end_at_ms;
@@ -287,12 +287,12 @@ dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock
                                  "Seconds until the HTTP certificate expires; negative afterwards.", "");
     files->good = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"ok\"");
     files->bad = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"refused\"");
-    dt_status status = take_paths(files, config) ? read_files(files, err) : dt_fail(err, DT_NOMEM, "no memory for TLS");
+    dt_status status = copy_paths(files, config) ? read_files(files, err) : dt_fail(err, DT_NOMEM, "no memory for TLS");
     if (status != DT_OK) {
         dt_tls_files_free(files);
         return status;
     }
-    warn_of_end(files);
+    warn_before_expiry(files);
     dt_tls_files_report(files);
     *out = files;
     return DT_OK;

@@ -75,7 +75,7 @@ static void shut_late_sockets(dt_wire_guard *guard)
 
 /* Handles the timer's signal. Sets the timer before it checks the end of the lease: if the thread is stopped in
  * between, the next signal notices the end. */
-static void on_end(int, siginfo_t *info, void *)
+static void on_timer_signal(int, siginfo_t *info, void *)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;
     int saved = errno;
@@ -113,7 +113,7 @@ void dt_wire_guard_over(dt_wire_guard *guard)
 
 dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
 {
-    struct sigaction action = {.sa_sigaction = on_end, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction action = {.sa_sigaction = on_timer_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigevent event = {
         .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = DT_WIRE_GUARD_SIGNAL, .sigev_value.sival_ptr = guard};
     dt_status status = DT_OK;
@@ -147,7 +147,7 @@ void dt_wire_guard_detach(dt_wire_guard *guard)
 
 /* ---- sockets ---- */
 
-static uint64_t bit_of(int fd)
+static uint64_t bit_of_socket(int fd)
 {
     return UINT64_C(1) << (fd % WORD_BITS);
 }
@@ -159,7 +159,7 @@ bool dt_wire_guard_open(dt_wire_guard *guard, int fd)
     int word = fd / WORD_BITS;
     if (word > guard->highest)
         guard->highest = word;
-    atomic_fetch_or(&guard->sockets[word], bit_of(fd));
+    atomic_fetch_or(&guard->sockets[word], bit_of_socket(fd));
     return true;
 }
 
@@ -168,7 +168,7 @@ void dt_wire_guard_close(dt_wire_guard *guard, int fd)
     if (fd < 0 || fd >= SOCKETS)
         return;
     dt_wire_guard_owes(guard, fd, false);
-    atomic_fetch_and(&guard->sockets[fd / WORD_BITS], ~bit_of(fd));
+    atomic_fetch_and(&guard->sockets[fd / WORD_BITS], ~bit_of_socket(fd));
 }
 
 void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
@@ -176,9 +176,9 @@ void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
     if (fd < 0 || fd >= SOCKETS)
         return;
     if (owes)
-        atomic_fetch_or(&guard->owing[fd / WORD_BITS], bit_of(fd));
+        atomic_fetch_or(&guard->owing[fd / WORD_BITS], bit_of_socket(fd));
     else
-        atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of(fd));
+        atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of_socket(fd));
 }
 
 /* Shuts sockets that still owe bytes of earlier leases, because after this check the handler no longer notices that

@@ -119,12 +119,12 @@ static int escaped_unit(const char *p, const char *end)
     return unit;
 }
 
-static bool is_high(int unit)
+static bool is_high_surrogate(int unit)
 {
     return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-static bool is_low(int unit)
+static bool is_low_surrogate(int unit)
 {
     return unit >= 0xdc00 && unit <= 0xdfff;
 }
@@ -137,7 +137,7 @@ union block {
     max_align_t align;
 };
 
-static void *arena_or_jump(struct dt_json *json, size_t n)
+static void *alloc_or_jump(struct dt_json *json, size_t n)
 {
     void *p = dt_arena_alloc(&json->arena, n);
     if (!p)
@@ -147,7 +147,7 @@ static void *arena_or_jump(struct dt_json *json, size_t n)
 
 static void *yajl_malloc(void *ctx, size_t n)
 {
-    union block *block = arena_or_jump(ctx, sizeof(*block) + n);
+    union block *block = alloc_or_jump(ctx, sizeof(*block) + n);
     block->size = n;
     return block + 1;
 }
@@ -290,7 +290,7 @@ static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type typ
 }
 
 /* Returns whether the next value is checked but not kept. */
-static bool take_opaque(struct dt_json *json)
+static bool take_opaque_flag(struct dt_json *json)
 {
     bool opaque = json->opaque_next || json->limits.check_only ||
                   (json->limits.elements && json->depth == 1 && json->frames[0].array);
@@ -306,7 +306,7 @@ static int on_null(void *ctx)
     struct dt_str raw = take_token(json);
     if (json->quiet)
         return GO_ON;
-    take_opaque(json);
+    take_opaque_flag(json);
     return add_node(json, DT_JSON_NULL, raw) != NULL;
 }
 
@@ -316,7 +316,7 @@ static int on_bool(void *ctx, int value)
     struct dt_str raw = take_token(json);
     if (json->quiet)
         return GO_ON;
-    take_opaque(json);
+    take_opaque_flag(json);
     struct dt_json_node *node = add_node(json, DT_JSON_BOOL, raw);
     if (!node)
         return STOP;
@@ -346,7 +346,7 @@ static int on_number(void *ctx, const char *, size_t)
     struct dt_str raw = take_token(json);
     if (json->quiet)
         return GO_ON;
-    take_opaque(json);
+    take_opaque_flag(json);
     struct dt_json_node *node = add_node(json, DT_JSON_NUMBER, raw);
     if (!node)
         return STOP;
@@ -358,7 +358,7 @@ static int on_number(void *ctx, const char *, size_t)
 
 static struct dt_str copy_or_jump(struct dt_json *json, const unsigned char *p, size_t n)
 {
-    char *copy = arena_or_jump(json, n + 1);
+    char *copy = alloc_or_jump(json, n + 1);
     if (n)
         memcpy(copy, p, n);
     copy[n] = '\0';
@@ -371,7 +371,7 @@ static int on_string(void *ctx, const unsigned char *p, size_t n)
     struct dt_str raw = take_token(json);
     if (json->quiet)
         return GO_ON;
-    bool opaque = take_opaque(json);
+    bool opaque = take_opaque_flag(json);
     struct dt_json_node *node = add_node(json, DT_JSON_STRING, raw);
     if (!node)
         return STOP;
@@ -405,7 +405,7 @@ static int open_container(struct dt_json *json, enum dt_json_type type)
     if (json->depth >= json->limits.depth)
         return stop_parse(json, DT_MALFORMED, "nested too deeply", offset_of(json, raw));
     if (!json->quiet) {
-        bool opaque = take_opaque(json);
+        bool opaque = take_opaque_flag(json);
         frame.node = json->nodes_n;
         if (!add_node(json, type, raw))
             return STOP;
@@ -501,9 +501,9 @@ static bool scan_escape(struct scan *s)
             return set_fault(s, at, "an invalid escape");
     }
     unit = escaped_unit(at, s->end);
-    if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(at + 6, s->end))))
+    if (is_low_surrogate(unit) || (is_high_surrogate(unit) && !is_low_surrogate(escaped_unit(at + 6, s->end))))
         return set_fault(s, at, "an escaped surrogate without its partner");
-    s->p += is_high(unit) ? 12 : 6;
+    s->p += is_high_surrogate(unit) ? 12 : 6;
     return true;
 }
 
@@ -769,11 +769,11 @@ static void check_text(struct dt_json *json)
     /* Only backslashes inside strings matter: outside, yajl itself refuses a backslash. */
     for (const char *p = text.p; seen & BACKSLASH && p < end && (p = memchr(p, '\\', (size_t)(end - p)));) {
         int unit = escaped_unit(p, end);
-        if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end)))) {
+        if (is_low_surrogate(unit) || (is_high_surrogate(unit) && !is_low_surrogate(escaped_unit(p + 6, end)))) {
             stop_parse(json, DT_MALFORMED, "an escaped surrogate without its partner", (size_t)(p - text.p));
             return;
         }
-        p += is_high(unit) ? 12 : unit >= 0 ? 6 : 2;
+        p += is_high_surrogate(unit) ? 12 : unit >= 0 ? 6 : 2;
     }
 }
 

@@ -134,7 +134,8 @@ const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms)
     return "must be a duration such as \"PT15M\" or \"15s\", or a number of milliseconds";
 }
 
-static void read_text(struct dt_json_reader *reader, const struct dt_json_field *field, const struct dt_json_node *node)
+static void read_text_field(struct dt_json_reader *reader, const struct dt_json_field *field,
+                            const struct dt_json_node *node)
 {
     const bool is_text = node->type == DT_JSON_STRING;
     const size_t n = is_text ? node->str.n : 0;
@@ -177,7 +178,7 @@ void dt_json_read_value(struct dt_json_reader *reader, const struct dt_json_fiel
     int64_t *ms;
     switch (field->kind) {
     case DT_FIELD_TEXT:
-        read_text(reader, field, node);
+        read_text_field(reader, field, node);
         break;
     case DT_FIELD_WORD:
         for (unsigned i = (unsigned)field->min; field->words[i] && node->type == DT_JSON_STRING; i++)

@@ -68,7 +68,7 @@ static bool has_space(const struct dt_strbuf *sb, size_t extra)
     return sb->p && extra < sb->cap - sb->n;
 }
 
-static size_t next_cap(const struct dt_strbuf *sb, size_t extra)
+static size_t next_capacity(const struct dt_strbuf *sb, size_t extra)
 {
     size_t need = sb->n + extra + 1;
     size_t cap = sb->cap + sb->cap / 2;
@@ -79,7 +79,7 @@ static size_t next_cap(const struct dt_strbuf *sb, size_t extra)
 
 size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra)
 {
-    return sb->failed || has_space(sb, extra) ? 0 : next_cap(sb, extra) - sb->cap;
+    return sb->failed || has_space(sb, extra) ? 0 : next_capacity(sb, extra) - sb->cap;
 }
 
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
@@ -87,7 +87,7 @@ void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
     if (sb->failed || has_space(sb, extra))
         return;
     const bool absurd = extra > SIZE_MAX / 4 || sb->n > SIZE_MAX / 4;
-    const size_t cap = absurd ? 0 : next_cap(sb, extra);
+    const size_t cap = absurd ? 0 : next_capacity(sb, extra);
     char *p = absurd ? NULL : realloc(sb->p, cap);
     if (!p) {
         sb->failed = true;

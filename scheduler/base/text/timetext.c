@@ -77,7 +77,7 @@ static bool at_digit(const struct cursor *c)
     return c->p < c->end && *c->p >= '0' && *c->p <= '9';
 }
 
-static bool eat(struct cursor *c, char want)
+static bool skip_expected(struct cursor *c, char want)
 {
     if (c->p == c->end || *c->p != want)
         return false;
@@ -119,7 +119,7 @@ static bool read_decimal(struct cursor *c, struct number *n)
         if (n->whole > DT_DURATION_MAX_MS)
             return false;
     }
-    n->has_fraction = eat(c, '.') || eat(c, ',');
+    n->has_fraction = skip_expected(c, '.') || skip_expected(c, ',');
     return !n->has_fraction || read_fraction(c, &n->fraction);
 }
 
@@ -159,14 +159,14 @@ static const struct {
 
 #define MILLISECOND (sizeof(units) / sizeof(units[0]) - 1)
 
-static bool parse_iso(struct cursor c, int64_t *out_ms)
+static bool parse_iso_duration(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
     size_t from = 0; /* index of the first part that may still follow */
     bool after_t = false, part_after_t = false, any = false;
     struct number n = {0};
     while (c.p < c.end) {
-        if (!after_t && eat(&c, 'T')) {
+        if (!after_t && skip_expected(&c, 'T')) {
             after_t = true;
             continue;
         }
@@ -217,7 +217,7 @@ static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
 dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms)
 {
     struct cursor c = {number.p, number.p + number.n};
-    const bool negative = eat(&c, '-');
+    const bool negative = skip_expected(&c, '-');
     struct cursor digits = c; /* the digits, which may contain a point */
     int64_t ms;
     while (at_digit(&c))
@@ -225,18 +225,18 @@ dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms
     int64_t place = c.p - digits.p;
     if (place == 0)
         return DT_INVALID;
-    if (eat(&c, '.')) {
+    if (skip_expected(&c, '.')) {
         if (!at_digit(&c))
             return DT_INVALID;
         while (at_digit(&c))
             c.p++;
     }
     digits.end = c.p;
-    if (eat(&c, 'e') || eat(&c, 'E')) {
-        const int sign = eat(&c, '-') ? -1 : 1;
+    if (skip_expected(&c, 'e') || skip_expected(&c, 'E')) {
+        const int sign = skip_expected(&c, '-') ? -1 : 1;
         int own = 0;
         if (sign > 0)
-            (void)eat(&c, '+');
+            (void)skip_expected(&c, '+');
         if (!at_digit(&c))
             return DT_INVALID;
         for (; at_digit(&c); c.p++)
@@ -257,8 +257,8 @@ dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
     size_t unit = MILLISECOND;
     if (text.n == 0)
         return DT_INVALID;
-    if (eat(&c, 'P'))
-        return parse_iso(c, out_ms) ? DT_OK : DT_INVALID;
+    if (skip_expected(&c, 'P'))
+        return parse_iso_duration(c, out_ms) ? DT_OK : DT_INVALID;
     if (memchr(text.p, 'e', text.n) || memchr(text.p, 'E', text.n))
         return dt_number_parse_ms(text, 0, out_ms);
     if (memchr(text.p, ',', text.n) || !read_decimal(&c, &n))
@@ -275,7 +275,7 @@ dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
     return DT_OK;
 }
 
-static void add_part(struct dt_strbuf *out, int64_t n, char letter)
+static void add_duration_part(struct dt_strbuf *out, int64_t n, char letter)
 {
     if (n == 0)
         return;
@@ -290,13 +290,13 @@ void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms)
         return;
     }
     dt_strbuf_addc(out, 'P');
-    add_part(out, ms / DAY_MS, 'D');
+    add_duration_part(out, ms / DAY_MS, 'D');
     ms %= DAY_MS;
     if (ms == 0)
         return;
     dt_strbuf_addc(out, 'T');
-    add_part(out, ms / HOUR_MS, 'H');
-    add_part(out, ms % HOUR_MS / MINUTE_MS, 'M');
+    add_duration_part(out, ms / HOUR_MS, 'H');
+    add_duration_part(out, ms % HOUR_MS / MINUTE_MS, 'M');
     ms %= MINUTE_MS;
     if (ms == 0)
         return;
@@ -346,20 +346,20 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     int sign = 0; /* sign of the offset; hours and minutes follow */
     int hours = 0;
     int minutes = 0;
-    if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||
-        !eat(&c, '-') || !read_digits(&c, 2, &t.day) || t.month < 1 || t.month > 12 || t.day < 1 ||
+    if (text.n == 0 || !read_digits(&c, 4, &t.year) || !skip_expected(&c, '-') || !read_digits(&c, 2, &t.month) ||
+        !skip_expected(&c, '-') || !read_digits(&c, 2, &t.day) || t.month < 1 || t.month > 12 || t.day < 1 ||
         t.day > dt_civil_days_in_month(t.year, t.month))
         return DT_INVALID;
-    if (!(eat(&c, 'T') || eat(&c, 't')) || !read_digits(&c, 2, &t.hour) || !eat(&c, ':') ||
-        !read_digits(&c, 2, &t.minute) || !eat(&c, ':') || !read_digits(&c, 2, &t.second) || t.hour > 23 ||
-        t.minute > 59 || t.second > 60)
+    if (!(skip_expected(&c, 'T') || skip_expected(&c, 't')) || !read_digits(&c, 2, &t.hour) ||
+        !skip_expected(&c, ':') || !read_digits(&c, 2, &t.minute) || !skip_expected(&c, ':') ||
+        !read_digits(&c, 2, &t.second) || t.hour > 23 || t.minute > 59 || t.second > 60)
         return DT_INVALID;
-    if (eat(&c, '.') && !read_fraction(&c, &fraction))
+    if (skip_expected(&c, '.') && !read_fraction(&c, &fraction))
         return DT_INVALID;
-    if (!eat(&c, 'Z') && !eat(&c, 'z')) {
-        sign = eat(&c, '-') ? -1 : eat(&c, '+') ? 1 : 0;
-        if (!sign || !read_digits(&c, 2, &hours) || !eat(&c, ':') || !read_digits(&c, 2, &minutes) || hours > 23 ||
-            minutes > 59)
+    if (!skip_expected(&c, 'Z') && !skip_expected(&c, 'z')) {
+        sign = skip_expected(&c, '-') ? -1 : skip_expected(&c, '+') ? 1 : 0;
+        if (!sign || !read_digits(&c, 2, &hours) || !skip_expected(&c, ':') || !read_digits(&c, 2, &minutes) ||
+            hours > 23 || minutes > 59)
             return DT_INVALID;
     }
     if (c.p != c.end)

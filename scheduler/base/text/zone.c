@@ -30,7 +30,7 @@ struct cursor {
     const char *p, *end;
 };
 
-static bool eat(struct cursor *c, char want)
+static bool skip_expected(struct cursor *c, char want)
 {
     if (c->p == c->end || *c->p != want)
         return false;
@@ -42,10 +42,10 @@ static bool eat(struct cursor *c, char want)
 static bool skip_name(struct cursor *c)
 {
     const char *from = c->p;
-    if (eat(c, '<')) {
+    if (skip_expected(c, '<')) {
         while (c->p < c->end && *c->p != '>')
             c->p++;
-        return eat(c, '>');
+        return skip_expected(c, '>');
     }
     while (c->p < c->end && ((*c->p >= 'a' && *c->p <= 'z') || (*c->p >= 'A' && *c->p <= 'Z')))
         c->p++;
@@ -66,17 +66,17 @@ static bool read_zone_number(struct cursor *c, int max, int *out)
 /* Reads "[+-]hh[:mm[:ss]]" as seconds. */
 static bool read_time_of_day(struct cursor *c, int hours_max, int64_t *out)
 {
-    int64_t sign = eat(c, '-') ? -1 : 1;
+    int64_t sign = skip_expected(c, '-') ? -1 : 1;
     int hour;
     int minute = 0;
     int second = 0;
     if (sign > 0)
-        (void)eat(c, '+');
+        (void)skip_expected(c, '+');
     if (!read_zone_number(c, hours_max, &hour))
         return false;
-    if (eat(c, ':') && !read_zone_number(c, 59, &minute))
+    if (skip_expected(c, ':') && !read_zone_number(c, 59, &minute))
         return false;
-    if (eat(c, ':') && !read_zone_number(c, 59, &second))
+    if (skip_expected(c, ':') && !read_zone_number(c, 59, &second))
         return false;
     *out = sign * (hour * INT64_C(3600) + minute * INT64_C(60) + second);
     return true;
@@ -85,19 +85,19 @@ static bool read_time_of_day(struct cursor *c, int hours_max, int64_t *out)
 /* Reads ",date[/time]"; a date is Mm.w.d, Jn or n. */
 static bool read_rule_change(struct cursor *c, struct dt_zone_day *day)
 {
-    bool good = eat(c, ',');
+    bool good = skip_expected(c, ',');
     day->second = 2 * INT64_C(3600);
-    if (good && eat(c, 'M')) {
+    if (good && skip_expected(c, 'M')) {
         day->kind = DT_ZONE_DAY_MONTH;
-        good = read_zone_number(c, 12, &day->month) && day->month >= 1 && eat(c, '.') &&
-               read_zone_number(c, 5, &day->week) && day->week >= 1 && eat(c, '.') &&
+        good = read_zone_number(c, 12, &day->month) && day->month >= 1 && skip_expected(c, '.') &&
+               read_zone_number(c, 5, &day->week) && day->week >= 1 && skip_expected(c, '.') &&
                read_zone_number(c, 6, &day->weekday);
     } else if (good) {
-        const bool julian = eat(c, 'J');
+        const bool julian = skip_expected(c, 'J');
         day->kind = julian ? DT_ZONE_DAY_JULIAN : DT_ZONE_DAY_NUMBER;
         good = read_zone_number(c, 365, &day->n) && (!julian || day->n >= 1);
     }
-    return good && (!eat(c, '/') || read_time_of_day(c, HOURS_MAX, &day->second));
+    return good && (!skip_expected(c, '/') || read_time_of_day(c, HOURS_MAX, &day->second));
 }
 
 dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out)
