@@ -21,7 +21,7 @@
 
 /* Checks that the row has the values that this leadership wrote last. Columns 0 to 3 are epoch, token, version,
  * halted. */
-static dt_status check_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
+static dt_status check_shard_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
 {
     if (!DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) || !DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) ||
         !DT_GUARD(VERSION, dt_db_i64(db, 2) == fence->version))
@@ -37,7 +37,7 @@ struct locking {
     struct dt_fence_row *row;
 };
 
-static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+static dt_status begin_with_fence_lock(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
     const struct locking *l = arg;
     const unsigned shard = l->fence->shard;
@@ -50,7 +50,7 @@ static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct d
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", shard);
     else if (status == DT_OK) {
         *l->row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
-        status = check_row(db, l->fence, err);
+        status = check_shard_row(db, l->fence, err);
     }
     /* The row that was read decides the status, so an error of the connection after that is ignored. */
     const bool unread = status == DT_OK || status == DT_NOT_FOUND;
@@ -65,7 +65,7 @@ dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **
 {
     struct locking l = {fence, row};
     *row = (struct dt_fence_row){0};
-    return dt_store_first(store, db, begin_with_lock, &l, err);
+    return dt_store_first(store, db, begin_with_fence_lock, &l, err);
 }
 
 dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fence_values *values, struct dt_error *err)
@@ -107,7 +107,7 @@ dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, st
     if (!dt_db_next(db))
         status = dt_fail(err, DT_DEPOSED, "shard %u has no row", fence->shard);
     else
-        status = check_row(db, fence, err);
+        status = check_shard_row(db, fence, err);
     if (status == DT_OK) {
         inst->generation = dt_db_i64(db, 4);
         inst->topics_version = dt_db_i64(db, 5);
@@ -266,7 +266,7 @@ struct settling {
 /* Ends an attempt that Kafka refused in a batch of one, like a failure that a consumer reports. If a manual edit or a
  * forged result has ended the job, the job's state is kept, but the attempt is still recorded as undeliverable: a
  * client whose cancel was refused as "too late" because of this attempt must be able to read its outcome. */
-static dt_status end_undeliverable(struct settling *s)
+static dt_status end_undeliverable_attempt(struct settling *s)
 {
     const struct dt_findings *f = s->found;
     const int64_t now_ms = s->row.now_ms;
@@ -323,8 +323,8 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
                                                .send_n = shrink.send_n,
                                                .ledger_offset = findings->next_offset,
                                                .batch_no = next.batch_no};
-        status =
-            shrink.undeliverable ? end_undeliverable(&s) : dt_deadlines_extend(s.db, &sent, s.row.now_ms, NULL, err);
+        status = shrink.undeliverable ? end_undeliverable_attempt(&s)
+                                      : dt_deadlines_extend(s.db, &sent, s.row.now_ms, NULL, err);
         done->shrink = shrink;
         if (status == DT_OK)
             status = dt_fence_write(s.db, &next, &values, err);

@@ -135,7 +135,7 @@ static int answers_by_job(const void *a, const void *b)
     return (x->apply.result.job_id > y->apply.result.job_id) - (x->apply.result.job_id < y->apply.result.job_id);
 }
 
-static dt_status note_hand(void *arg)
+static dt_status mark_held_answer(void *arg)
 {
     struct recording *r = arg;
     dt_db *db = r->txn->db;
@@ -147,7 +147,7 @@ static dt_status note_hand(void *arg)
     return DT_OK;
 }
 
-static bool has_result(const struct dt_hand_answer *answer)
+static bool has_held_result(const struct dt_hand_answer *answer)
 {
     return answer->held && !answer->taken;
 }
@@ -161,25 +161,25 @@ static dt_status apply_results(struct recording *r)
         return DT_NOMEM;
     for (size_t i = 0; i < r->n; i++) {
         r->answers[i].apply.answer = &r->answers[i].answer;
-        if (has_result(&r->answers[i]))
+        if (has_held_result(&r->answers[i]))
             results[n++] = r->answers[i].apply;
     }
     dt_status status = dt_results_apply_within(r->txn, results, n, r->err);
     for (size_t i = 0; status == DT_OK && i < r->n; i++)
-        if (has_result(&r->answers[i]))
+        if (has_held_result(&r->answers[i]))
             r->answers[i].apply = results[k++];
     dt_assert(status != DT_OK || k == n);
     return status;
 }
 
-static bool leaves_hands(const struct dt_hand_answer *answer)
+static bool is_attempt_finished(const struct dt_hand_answer *answer)
 {
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
 /* Stores HTTP answers that have no result, or whose result changed nothing, in the rows of their jobs. Writes nothing
  * in a try that skips locked rows, because it may not have locked these rows. */
-static dt_status write_answers(struct recording *r)
+static dt_status write_held_answers(struct recording *r)
 {
     size_t n = 0;
     if (r->txn->locking == DT_LOCK_PASSING_BY)
@@ -188,7 +188,7 @@ static dt_status write_answers(struct recording *r)
     dt_json_begin_array(&r->text, NULL);
     for (size_t i = 0; i < r->n; i++) {
         const struct dt_hand_answer *answer = &r->answers[i];
-        if (!leaves_hands(answer) || answer->apply.outcome == DT_OUTCOME_APPLIED)
+        if (!is_attempt_finished(answer) || answer->apply.outcome == DT_OUTCOME_APPLIED)
             continue;
         dt_json_begin_array(&r->text, NULL);
         dt_json_put_int(&r->text, NULL, answer->apply.result.job_id);
@@ -213,7 +213,7 @@ static dt_status delete_answered_attempts(struct recording *r)
     dt_json_begin_array(&r->text, NULL);
     for (size_t i = 0; i < r->n; i++) {
         const struct dt_hand_answer *answer = &r->answers[i];
-        if (!leaves_hands(answer))
+        if (!is_attempt_finished(answer))
             continue;
         DT_JSON_PUT_ROW(&r->text, answer->apply.result.job_id, answer->apply.result.attempt, answer->owner);
         n++;
@@ -248,11 +248,12 @@ static dt_status record_answers(void *arg, const struct dt_results_txn *txn, str
     /* Other processes rarely remove attempts from this owner's hands, and the DELETE detects it if they do. So the
      * first try does not read the owners. */
     if (status == DT_OK && !first_try)
-        status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), note_hand, r, err);
+        status =
+            dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), mark_held_answer, r, err);
     if (status == DT_OK)
         status = apply_results(r);
     if (status == DT_OK)
-        status = write_answers(r);
+        status = write_held_answers(r);
     return status == DT_OK ? delete_answered_attempts(r) : status;
 }
 

@@ -63,7 +63,7 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
 
 /* Postpones a candidate until it is known whether its attempt was sent, or what was reported about it. If `park`, Kafka
  * has not answered for long, and the candidate's index entry is held, so that it does not block other entries. */
-static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool park)
+static void postpone_until_reported(struct dt_open_txn *t, struct dt_candidate *c, bool park)
 {
     struct dt_leader_judged *judged = &t->io->judged;
     judged->unread++;
@@ -72,13 +72,13 @@ static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool
     c->fate = park ? DT_FATE_HELD : DT_FATE_LEFT;
 }
 
-static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
+static dt_status judge_due_job(struct dt_open_txn *t, struct dt_candidate *c)
 {
     c->fate = DT_FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
         return DT_OK;
     if (!DT_UNGUARDED(LIST_FROZEN) && dt_inflight_has(&t->frozen, c->id)) {
-        wait_for_reports(t, c, t->io->sent.park);
+        postpone_until_reported(t, c, t->io->sent.park);
         c->busy = true;
         return DT_OK;
     }
@@ -92,7 +92,7 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
         if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
             c->fate = DT_FATE_TIMEOUT;
         else
-            wait_for_reports(t, c, by_kafka && c->next_ms <= up_to->other_ms);
+            postpone_until_reported(t, c, by_kafka && c->next_ms <= up_to->other_ms);
         return DT_OK;
     }
     const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);
@@ -136,7 +136,7 @@ static dt_status judge_candidate(struct dt_open_txn *t, struct dt_candidate *c)
     else if (!due)
         c->fate = DT_FATE_MOVED;
     else
-        return judge_due(t, c);
+        return judge_due_job(t, c);
     return DT_OK;
 }
 
@@ -149,7 +149,7 @@ static bool times_out(const struct dt_candidate *c)
 
 /* Does not time out attempts that have a result in deferred_results (their fate becomes LEFT): the result was reported,
  * and is applied as soon as the job's row is no longer locked. */
-static dt_status leave_deferred(struct dt_open_txn *t)
+static dt_status skip_deferred_timeouts(struct dt_open_txn *t)
 {
     size_t n;
     const int64_t *ids = dt_candidates_ids(t, times_out, &n);
@@ -196,7 +196,7 @@ static dt_status write_timeouts(struct dt_open_txn *t)
 
 /* Removes the sent batch from the in-flight list. If sending took long, restarts the acknowledgement timeouts of its
  * attempts. */
-static dt_status settle_batch(struct dt_open_txn *t)
+static dt_status settle_sent_batch(struct dt_open_txn *t)
 {
     const struct dt_leader_sent *sent = &t->io->sent;
     struct dt_leader_settled *settled = &t->io->settled;
@@ -215,7 +215,7 @@ static dt_status settle_batch(struct dt_open_txn *t)
     return dt_deadlines_extend(t->db, &batch, t->row.now_ms, &settled->moved, t->err);
 }
 
-static dt_status report_seen(struct dt_open_txn *t)
+static dt_status report_seen_candidates(struct dt_open_txn *t)
 {
     struct dt_leader_seen *seen = &t->io->seen;
     seen->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*seen->v));
@@ -268,12 +268,12 @@ static dt_status write_shard_row(struct dt_open_txn *t, struct dt_fence *next)
     return dt_fence_write(t->db, next, &values, t->err);
 }
 
-static dt_status do_steps(struct dt_open_txn *t, struct dt_fence *next, bool *changed)
+static dt_status run_txn_steps(struct dt_open_txn *t, struct dt_fence *next, bool *changed)
 {
     struct dt_leader_txn *io = t->io;
     io->now_ms = t->row.now_ms;
     io->stale_map = t->row.generation != io->due.map->generation;
-    dt_status status = settle_batch(t);
+    dt_status status = settle_sent_batch(t);
     if (status == DT_OK && !io->stale_map && DT_GUARD(REST, !io->settled.remainder)) {
         status = dt_candidates_read(t);
         if (status == DT_OK && t->n)
@@ -281,7 +281,7 @@ static dt_status do_steps(struct dt_open_txn *t, struct dt_fence *next, bool *ch
         for (size_t i = 0; status == DT_OK && i < t->n; i++)
             status = judge_candidate(t, &t->v[i]);
         if (status == DT_OK && t->n)
-            status = leave_deferred(t);
+            status = skip_deferred_timeouts(t);
         if (status == DT_OK && t->n)
             status = dt_claims_choose(t);
     }
@@ -294,7 +294,7 @@ static dt_status do_steps(struct dt_open_txn *t, struct dt_fence *next, bool *ch
     if (status == DT_OK)
         status = dt_limits_write(t);
     if (status == DT_OK)
-        status = report_seen(t);
+        status = report_seen_candidates(t);
     *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_emptied > 0 || t->n_claims > 0 || t->n_hands > 0 ||
                io->offered.n > 0;
     if (status == DT_OK && *changed)
@@ -324,7 +324,7 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     if (status == DT_OK) {
         const size_t fit = dt_db_packet_max(t.db) / DT_CLAIM_BYTES;
         txn->due.max_jobs = fit < txn->due.max_jobs ? fit : txn->due.max_jobs;
-        status = do_steps(&t, &next, &changed);
+        status = run_txn_steps(&t, &next, &changed);
     }
     dt_inflight_clear(&t.foreign);
     dt_inflight_clear(&t.frozen);

@@ -35,7 +35,7 @@ static bool is_limited(const struct dt_candidate *c)
     return c->fate == DT_FATE_CLAIM && c->limited;
 }
 
-static size_t find_gate(const struct dt_open_txn *t, struct dt_str topic)
+static size_t find_topic_gate(const struct dt_open_txn *t, struct dt_str topic)
 {
     for (size_t i = 0; i < t->n_gates; i++)
         if (dt_str_eq(t->gates[i].topic, topic))
@@ -43,7 +43,7 @@ static size_t find_gate(const struct dt_open_txn *t, struct dt_str topic)
     return t->n_gates;
 }
 
-static void hold_at_limit(struct dt_open_txn *t, struct dt_candidate *c)
+static void hold_job_at_limit(struct dt_open_txn *t, struct dt_candidate *c)
 {
     c->fate = DT_FATE_HELD;
     c->at_limit = true;
@@ -52,7 +52,7 @@ static void hold_at_limit(struct dt_open_txn *t, struct dt_candidate *c)
 
 /* Holds the jobs that exceed the limits of their topics. Locks the row with a topic's limits only if the caller allows
  * jobs of the topic. */
-static dt_status keep_within_limits(struct dt_open_txn *t)
+static dt_status hold_jobs_beyond_limits(struct dt_open_txn *t)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
     size_t n = 0;
@@ -66,11 +66,11 @@ static dt_status keep_within_limits(struct dt_open_txn *t)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
-        if (!is_limited(c) || find_gate(t, c->topic) < t->n_gates)
+        if (!is_limited(c) || find_topic_gate(t, c->topic) < t->n_gates)
             continue;
         size_t most = gate->allowed ? gate->allowed(gate->limits, c->topic) : SIZE_MAX;
         if (most == 0) {
-            hold_at_limit(t, c);
+            hold_job_at_limit(t, c);
             continue;
         }
         t->limited[t->n_gates] = (struct dt_limited){.allowed = most};
@@ -81,7 +81,7 @@ static dt_status keep_within_limits(struct dt_open_txn *t)
         struct dt_candidate *c = &t->v[i];
         if (!is_limited(c))
             continue;
-        const size_t at = find_gate(t, c->topic);
+        const size_t at = find_topic_gate(t, c->topic);
         dt_assert_cmp(at, <, t->n_gates);
         if (t->gates[at].busy) {
             c->fate = DT_FATE_LEFT;
@@ -90,7 +90,7 @@ static dt_status keep_within_limits(struct dt_open_txn *t)
         } else if (t->limited[at].taken < t->gates[at].room && t->limited[at].taken < t->limited[at].allowed)
             t->limited[at].taken++;
         else
-            hold_at_limit(t, c);
+            hold_job_at_limit(t, c);
     }
     return status;
 }
@@ -121,7 +121,7 @@ dt_status dt_limits_write(struct dt_open_txn *t)
  */
 
 /* Leaves a job that does not fit into the batch for a later transaction. */
-static void leave_candidate(struct dt_open_txn *t, struct dt_candidate *c)
+static void postpone_candidate(struct dt_open_txn *t, struct dt_candidate *c)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
     dt_assert_cmp(chosen->n_left, <, t->n);
@@ -140,12 +140,12 @@ struct place {
     bool chosen;
 };
 
-static bool is_sent(const struct dt_candidate *c)
+static bool is_claimed_for_kafka(const struct dt_candidate *c)
 {
     return c->fate == DT_FATE_CLAIM && !c->by_hands && !c->lost;
 }
 
-static int places_by_topic(const void *a, const void *b)
+static int compare_places_by_topic(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
@@ -153,11 +153,11 @@ static int places_by_topic(const void *a, const void *b)
     return names ? names : (x->owner > y->owner) - (x->owner < y->owner);
 }
 
-static int by_topic_and_first(const void *a, const void *b)
+static int compare_by_topic_and_position(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
-    int topics = places_by_topic(a, b);
+    int topics = compare_places_by_topic(a, b);
     return topics ? topics : (x->first > y->first) - (x->first < y->first);
 }
 
@@ -171,12 +171,12 @@ static struct place *list_batch_topics(const struct dt_open_txn *t, size_t n_job
     if (!v)
         return NULL;
     for (size_t i = 0; i < t->n; i++)
-        if (is_sent(&t->v[i]))
+        if (is_claimed_for_kafka(&t->v[i]))
             v[jobs++] = (struct place){.kafka_topic = t->v[i].kafka_topic, .owner = t->v[i].owner, .first = i};
     dt_assert_cmp(jobs, ==, n_jobs);
-    qsort(v, jobs, sizeof(*v), by_topic_and_first);
+    qsort(v, jobs, sizeof(*v), compare_by_topic_and_position);
     for (size_t i = 0; i < jobs; i++) {
-        if (*n && places_by_topic(&v[*n - 1], &v[i]) == 0)
+        if (*n && compare_places_by_topic(&v[*n - 1], &v[i]) == 0)
             continue;
         *n_topics += *n == 0 || !dt_str_eq(v[*n - 1].kafka_topic, v[i].kafka_topic);
         v[*n] = v[i];
@@ -186,14 +186,14 @@ static struct place *list_batch_topics(const struct dt_open_txn *t, size_t n_job
 }
 
 /* Leaves the jobs whose Kafka topics do not fit into one batch for later transactions. */
-static dt_status leave_other_topics(struct dt_open_txn *t)
+static dt_status postpone_other_topics(struct dt_open_txn *t)
 {
     size_t most = t->io->due.max_topics;
     size_t jobs = 0;
     size_t n;
     size_t n_topics;
     for (size_t i = 0; i < t->n; i++)
-        jobs += is_sent(&t->v[i]);
+        jobs += is_claimed_for_kafka(&t->v[i]);
     if (jobs <= most)
         return DT_OK;
     struct place *v = list_batch_topics(t, jobs, &n, &n_topics);
@@ -220,10 +220,11 @@ static dt_status leave_other_topics(struct dt_open_txn *t)
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         const struct place own = {.kafka_topic = c->kafka_topic, .owner = c->owner};
-        const struct place *place = is_sent(c) ? bsearch(&own, v, n, sizeof(*v), places_by_topic) : NULL;
-        dt_assert(place || !is_sent(c));
+        const struct place *place =
+            is_claimed_for_kafka(c) ? bsearch(&own, v, n, sizeof(*v), compare_places_by_topic) : NULL;
+        dt_assert(place || !is_claimed_for_kafka(c));
         if (place && !place->chosen)
-            leave_candidate(t, c);
+            postpone_candidate(t, c);
     }
     return DT_OK;
 }
@@ -250,7 +251,7 @@ struct parts {
     size_t jobs, bytes; /* size of the batch so far */
 };
 
-static int candidates_by_due(const void *a, const void *b)
+static int compare_candidates_by_due(const void *a, const void *b)
 {
     const struct dt_candidate *x = a;
     const struct dt_candidate *y = b;
@@ -259,7 +260,7 @@ static int candidates_by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static int by_owner_and_topic(const void *a, const void *b)
+static int compare_by_owner_and_topic(const void *a, const void *b)
 {
     const struct dt_candidate *x = *(struct dt_candidate *const *)a;
     const struct dt_candidate *y = *(struct dt_candidate *const *)b;
@@ -269,7 +270,7 @@ static int by_owner_and_topic(const void *a, const void *b)
     return topics ? topics : (x > y) - (x < y);
 }
 
-static dt_status list_parts(const struct dt_open_txn *t, struct parts *parts)
+static dt_status list_owner_and_topic_parts(const struct dt_open_txn *t, struct parts *parts)
 {
     struct dt_arena *arena = t->io->arena;
     struct dt_candidate **v = dt_arena_alloc(arena, t->n * sizeof(struct dt_candidate *));
@@ -285,7 +286,7 @@ static dt_status list_parts(const struct dt_open_txn *t, struct parts *parts)
         if (t->v[i].fate == DT_FATE_CLAIM)
             v[n++] = &t->v[i];
     }
-    qsort(v, n, sizeof(struct dt_candidate *), by_owner_and_topic);
+    qsort(v, n, sizeof(struct dt_candidate *), compare_by_owner_and_topic);
     for (size_t i = 0; i < n; i++) {
         if (i == 0 || v[i]->owner != v[i - 1]->owner)
             parts->owners[parts->n_owners++] = (struct owner_part){0};
@@ -318,7 +319,7 @@ static void choose_candidate(struct parts *parts, struct topic_part *part, struc
 
 /* Chooses, in order of due time, the jobs that fit into the batch and into their owner's part, and, if `each`, also
  * into their topic's part. */
-static void choose_within(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes, bool each)
+static void choose_within_parts(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes, bool each)
 {
     for (size_t i = 0; i < parts->n; i++)
         parts->topics[i].full = false;
@@ -348,9 +349,9 @@ static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
             (!part->owner->bytes || bytes <= each))
             choose_candidate(parts, part, part->first);
     }
-    choose_within(t, parts, each, true);
-    choose_within(t, parts, each, false);
-    choose_within(t, parts, all, false);
+    choose_within_parts(t, parts, each, true);
+    choose_within_parts(t, parts, each, false);
+    choose_within_parts(t, parts, all, false);
 }
 
 static dt_status choose_batch(struct dt_open_txn *t)
@@ -372,7 +373,7 @@ static dt_status choose_batch(struct dt_open_txn *t)
         t->v[i].chosen = fits;
     if (fits)
         return DT_OK;
-    dt_status status = list_parts(t, &parts);
+    dt_status status = list_owner_and_topic_parts(t, &parts);
     if (status != DT_OK)
         return status;
     dt_assert_cmp(parts.n_owners, >, 0);
@@ -395,7 +396,7 @@ static dt_status choose_batch(struct dt_open_txn *t)
 }
 
 /* If the batch left jobs, records that owner and topic of each chosen job had their turn. */
-static void note_turns(const struct dt_open_txn *t)
+static void record_turns(const struct dt_open_txn *t)
 {
     struct dt_turns *turns = t->io->due.turns;
     for (size_t i = 0; i < t->n; i++) {
@@ -409,7 +410,7 @@ static void note_turns(const struct dt_open_txn *t)
 }
 
 /* Requests a place in the hands of this process for the candidate's next attempt. */
-static enum dt_hand_place take_hand_place(struct dt_open_txn *t, const struct dt_candidate *c)
+static enum dt_hand_place take_callback_place(struct dt_open_txn *t, const struct dt_candidate *c)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
     const struct dt_topic_callback *topic = dt_topic_snapshot_callback(t->io->due.topics, c->topic);
@@ -429,15 +430,15 @@ static enum dt_hand_place take_hand_place(struct dt_open_txn *t, const struct dt
 dt_status dt_claims_choose(struct dt_open_txn *t)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
-    qsort(t->v, t->n, sizeof(*t->v), candidates_by_due);
+    qsort(t->v, t->n, sizeof(*t->v), compare_candidates_by_due);
     t->by_due = true;
     chosen->shortest_ack_ms = INT64_MAX;
     chosen->left = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*chosen->left));
     if (!chosen->left)
         return DT_NOMEM;
-    dt_status status = keep_within_limits(t);
+    dt_status status = hold_jobs_beyond_limits(t);
     if (status == DT_OK)
-        status = leave_other_topics(t);
+        status = postpone_other_topics(t);
     if (status == DT_OK)
         status = choose_batch(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
@@ -446,10 +447,10 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
         if (c->fate != DT_FATE_CLAIM)
             continue;
         if (!c->chosen && !c->lost) {
-            leave_candidate(t, c);
+            postpone_candidate(t, c);
             continue;
         }
-        const enum dt_hand_place place = c->by_hands ? take_hand_place(t, c) : DT_HAND_TAKEN;
+        const enum dt_hand_place place = c->by_hands ? take_callback_place(t, c) : DT_HAND_TAKEN;
         if (place != DT_HAND_TAKEN) {
             c->fate = DT_FATE_HELD;
             c->host = place == DT_HAND_FULL_THERE ? dt_callback_host_of(c->callback_url) : 0;
@@ -470,7 +471,7 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
     }
     dt_assert_cmp(t->n_claims + t->n_hands + t->n_timeouts + chosen->n_left, <=, t->n);
     if (status == DT_OK && chosen->more)
-        note_turns(t);
+        record_turns(t);
     qsort(chosen->left, chosen->n_left, sizeof(*chosen->left), dt_by_job_id);
     return status;
 }

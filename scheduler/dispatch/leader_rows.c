@@ -154,21 +154,21 @@ dt_status dt_candidate_leave(void *arg)
     return DT_OK;
 }
 
-static bool claimed_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c)
+static bool is_claimed_by_other_shard(const struct dt_open_txn *t, const struct dt_candidate *c)
 {
     return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
 }
 
 /* Reads the in-flight lists of the other shards that have claimed attempts of candidates. Must be called after the
  * jobs' rows were locked. */
-static dt_status read_foreign_lists(struct dt_open_txn *t)
+static dt_status read_lists_of_other_shards(struct dt_open_txn *t)
 {
     bool listed[DT_SHARDS_MAX] = {false};
     struct dt_inflight list = {0};
     struct dt_strbuf shards = {0};
     for (size_t i = 0; i < t->n; i++) {
         const struct dt_candidate *c = &t->v[i];
-        if (!claimed_elsewhere(t, c) || c->claim_shard >= DT_SHARDS_MAX || listed[c->claim_shard])
+        if (!is_claimed_by_other_shard(t, c) || c->claim_shard >= DT_SHARDS_MAX || listed[c->claim_shard])
             continue;
         dt_id_list_add(&shards, c->claim_shard);
         listed[c->claim_shard] = true;
@@ -196,7 +196,7 @@ static dt_status read_foreign_lists(struct dt_open_txn *t)
 
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c)
 {
-    return claimed_elsewhere(t, c) && (t->foreign_unknown || dt_inflight_has(&t->foreign, c->id));
+    return is_claimed_by_other_shard(t, c) && (t->foreign_unknown || dt_inflight_has(&t->foreign, c->id));
 }
 
 dt_status dt_candidates_read(struct dt_open_txn *t)
@@ -234,18 +234,18 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
         if (!t->v[i].found)
             t->v[i].fate = DT_FATE_GONE;
     status = dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), dt_candidate_leave, t, t->err);
-    return status == DT_OK ? read_foreign_lists(t) : status;
+    return status == DT_OK ? read_lists_of_other_shards(t) : status;
 }
 
 /* ---- attempts in the hands of processes ---- */
 
 /* Returns true if the latest attempt is in no in-flight list: it was popped, or it is in the hands of a process. */
-static bool may_be_in_hands(const struct dt_candidate *c)
+static bool may_be_popped_or_called(const struct dt_candidate *c)
 {
     return c->found && c->attempt > 0 && c->claim_shard < 0;
 }
 
-static dt_status read_hand(void *arg)
+static dt_status read_callback_row(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
@@ -256,12 +256,12 @@ static dt_status read_hand(void *arg)
     return DT_OK;
 }
 
-static bool is_lost(const struct dt_candidate *c)
+static bool is_attempt_lost(const struct dt_candidate *c)
 {
     return c->lost;
 }
 
-static dt_status spare_for_result(void *arg)
+static dt_status mark_attempt_not_lost(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
@@ -272,12 +272,12 @@ static dt_status spare_for_result(void *arg)
     return DT_OK;
 }
 
-static dt_status end_lost(struct dt_open_txn *t)
+static dt_status end_lost_attempts(struct dt_open_txn *t)
 {
     const struct dt_results_txn txn = dt_open_txn_results(t);
     uint64_t deleted = 0;
     size_t n;
-    const int64_t *ids = dt_candidates_ids(t, is_lost, &n);
+    const int64_t *ids = dt_candidates_ids(t, is_attempt_lost, &n);
     if (!ids)
         return DT_NOMEM;
     if (n == 0)
@@ -310,21 +310,23 @@ static dt_status end_lost(struct dt_open_txn *t)
 dt_status dt_hands_look(struct dt_open_txn *t)
 {
     size_t n;
-    const int64_t *ids = dt_candidates_ids(t, may_be_in_hands, &n);
+    const int64_t *ids = dt_candidates_ids(t, may_be_popped_or_called, &n);
     if (!ids)
         return DT_NOMEM;
     if (n == 0)
         return DT_OK;
-    dt_status status = dt_id_in_read(t->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), read_hand, t, t->err);
-    ids = dt_candidates_ids(t, is_lost, &n);
+    dt_status status =
+        dt_id_in_read(t->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), read_callback_row, t, t->err);
+    ids = dt_candidates_ids(t, is_attempt_lost, &n);
     if (status == DT_OK && !ids)
         status = DT_NOMEM;
     if (status == DT_OK && n)
-        status = dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), spare_for_result, t, t->err);
-    return status == DT_OK ? end_lost(t) : status;
+        status =
+            dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), mark_attempt_not_lost, t, t->err);
+    return status == DT_OK ? end_lost_attempts(t) : status;
 }
 
-static dt_status write_hands(struct dt_open_txn *t)
+static dt_status write_callback_rows(struct dt_open_txn *t)
 {
     enum { COLUMNS = 4 };
     if (t->n_hands == 0)
@@ -355,7 +357,7 @@ struct group {
 
 /* Writes the claims of a group. A claim into the hands of a process gets no claim_shard, so cancels and later claims do
  * not look for it in an in-flight list. */
-static dt_status write_group(struct dt_open_txn *t, const struct group *group)
+static dt_status write_claim_group(struct dt_open_txn *t, const struct group *group)
 {
     uint64_t changed = 0;
     int64_t now = t->row.now_ms;
@@ -399,7 +401,7 @@ struct large {
 
 /* Lists the messages of a group in the order of its claims, which is that of the candidates. Large messages are read
  * later. */
-static void make_batch(struct dt_open_txn *t, const struct group *group, struct large *large)
+static void list_group_messages(struct dt_open_txn *t, const struct group *group, struct large *large)
 {
     size_t n = 0;
     group->batch->n = group->n;
@@ -425,7 +427,7 @@ static void make_batch(struct dt_open_txn *t, const struct group *group, struct 
     dt_assert_cmp(n, ==, group->n);
 }
 
-static void call_listener(const struct dt_open_txn *t)
+static void notify_listener(const struct dt_open_txn *t)
 {
     const struct dt_leader_listener *listener = &t->io->listener;
     struct dt_fence next = *t->fence;
@@ -453,15 +455,15 @@ dt_status dt_claims_write(struct dt_open_txn *t)
     const struct group listed = {.claims = t->claims, .n = t->n_claims, .batch = &t->io->batch};
     const struct group by_hands = {
         .claims = t->hands, .n = t->n_hands, .by_hands = true, .batch = &t->io->hands.claimed};
-    make_batch(t, &listed, &large);
-    make_batch(t, &by_hands, &large);
+    list_group_messages(t, &listed, &large);
+    list_group_messages(t, &by_hands, &large);
     if (large.claims.n == 0)
-        call_listener(t);
-    dt_status status = write_group(t, &listed);
+        notify_listener(t);
+    dt_status status = write_claim_group(t, &listed);
     if (status == DT_OK)
-        status = write_group(t, &by_hands);
+        status = write_claim_group(t, &by_hands);
     if (status == DT_OK)
-        status = write_hands(t);
+        status = write_callback_rows(t);
     if (status == DT_OK && large.claims.n)
         status = read_messages(t->db, &large.claims, arena, &read, t->err);
     for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {
@@ -472,7 +474,7 @@ dt_status dt_claims_write(struct dt_open_txn *t)
         large.to[i]->kafka_topic = large.of[i]->kafka_topic;
     }
     if (status == DT_OK && large.claims.n)
-        call_listener(t);
+        notify_listener(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++)
         if (t->v[i].fate == DT_FATE_CLAIM && !DT_UNGUARDED(COUNT_CLAIM))
             dt_counts_move(&t->counts, t->v[i].topic, t->v[i].id, t->v[i].state, t->v[i].claimed);

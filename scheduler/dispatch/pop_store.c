@@ -123,7 +123,7 @@ static bool offer_not_found(const struct offer *offer)
 
 /* Reads one row of the answer to dt_sql_lock_offered into its offers: a job may have an old offer besides the current
  * one. */
-static dt_status read_offered(void *arg)
+static dt_status read_offered_job(void *arg)
 {
     struct popping *p = arg;
     const int64_t id = dt_db_i64(p->db, 0);
@@ -142,7 +142,7 @@ static dt_status read_offered(void *arg)
     return DT_OK;
 }
 
-static dt_status leave_offer(void *arg)
+static dt_status skip_offer(void *arg)
 {
     struct popping *p = arg;
     const int64_t id = dt_db_i64(p->db, 0);
@@ -159,7 +159,7 @@ static dt_status lock_jobs(struct popping *p)
     if (!ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     dt_status status =
-        dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), read_offered, p, p->err);
+        dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), read_offered_job, p, p->err);
     if (status != DT_OK)
         return status;
     /* An offer without a locked row: either the job does not exist, or another session has its row locked. */
@@ -169,7 +169,7 @@ static dt_status lock_jobs(struct popping *p)
     for (size_t i = 0; i < p->n_page; i++)
         if (!p->page[i].found)
             p->page[i].fate = FATE_STALE;
-    return dt_id_in_read(p->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
+    return dt_id_in_read(p->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), skip_offer, p, p->err);
 }
 
 static bool has_attempt(const struct offer *offer)
@@ -218,7 +218,7 @@ static dt_status delete_offers(struct popping *p, const struct offer *v, size_t 
                 : DT_OK;
 }
 
-static bool was_moved(const struct offer *offer)
+static bool was_job_moved(const struct offer *offer)
 {
     return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
 }
@@ -263,12 +263,12 @@ static dt_status pop_page(struct popping *p, bool *go_on)
     /* If the topic's jobs were callbacks before, the latest attempt may still be in the hands of a process. */
     const int64_t *ids = list_ids(p, p->page, p->n_page, has_attempt, &n);
     if (status == DT_OK)
-        status =
-            !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
-                 : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), leave_offer, p, p->err);
+        status = !ids
+                     ? dt_fail(p->err, DT_NOMEM, "out of memory")
+                     : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), skip_offer, p, p->err);
     /* Marks the jobs of stale offers that are still scheduled, so that scans find them again. If a job also has
      * another offer, which is not stale, the job is offered once more, which does no harm. */
-    ids = list_ids(p, p->page, p->n_page, was_moved, &n);
+    ids = list_ids(p, p->page, p->n_page, was_job_moved, &n);
     if (status == DT_OK)
         status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
     if (status == DT_OK && n)
@@ -292,7 +292,7 @@ static dt_status choose_jobs(struct popping *p)
     return status;
 }
 
-static int by_ttr_and_id(const void *a, const void *b)
+static int compare_by_ttr_and_id(const void *a, const void *b)
 {
     const struct offer *x = a;
     const struct offer *y = b;
@@ -319,7 +319,7 @@ static dt_status write_claims(struct popping *p)
         status =
             dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL, p->err);
     /* Sorts the claims by time to report, because one statement writes all claims with the same time. */
-    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_ttr_and_id);
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), compare_by_ttr_and_id);
     for (size_t from = 0, end; status == DT_OK && from < p->n_claims; from = end) {
         const int64_t ttr_ms = p->claims[from].ttr_ms;
         const struct dt_param ttr = DT_P_INT_OR_NULL(ttr_ms);
@@ -386,7 +386,7 @@ static dt_status claim_jobs(struct popping *p)
     return dt_topic_gate_claimed(p->db, p->now_ms, &p->gate, p->n_claims, p->err);
 }
 
-static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status try_pop(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct popping *p = arg;
     bool open;
@@ -426,7 +426,7 @@ dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err
 {
     struct popping p = {.pop = pop, .arena = pop->arena};
     pop->jobs = NULL;
-    dt_status status = dt_store_commit_work(store, &p.counts, pop_once, &p, err);
+    dt_status status = dt_store_commit_work(store, &p.counts, try_pop, &p, err);
     dt_strbuf_clear(&p.text);
     if (status != DT_OK) {
         pop->n = 0;
@@ -510,7 +510,7 @@ struct tidying {
     struct dt_error *err;
 };
 
-static dt_status tidy_offers(struct tidying *t)
+static dt_status delete_stale_offers(struct tidying *t)
 {
     struct dt_offers_walk *walk = t->walk;
     const struct dt_str topic = {walk->topic, walk->topic_n};
@@ -552,7 +552,7 @@ static dt_status tidy_offers(struct tidying *t)
     return dt_db_end(t->db, t->err);
 }
 
-static dt_status tidy_jobs(struct tidying *t)
+static dt_status repair_offered_jobs(struct tidying *t)
 {
     struct dt_offers_walk *walk = t->walk;
     uint64_t changed;
@@ -590,7 +590,7 @@ dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_store_db(store, &t.db, err);
     if (status == DT_OK)
-        status = walk->of_jobs ? tidy_jobs(&t) : tidy_offers(&t);
+        status = walk->of_jobs ? repair_offered_jobs(&t) : delete_stale_offers(&t);
     dt_strbuf_clear(&t.stale);
     if (status != DT_OK)
         return status;

@@ -26,7 +26,7 @@ static dt_status visit_rows(dt_db *db, struct visitor *v, struct dt_error *err)
 }
 
 /* Reads the rows that are due in the cursor's millisecond in one statement, and later rows in another. */
-static dt_status scan_near(dt_store *store, const struct dt_due_window *w, struct visitor *v, struct dt_error *err)
+static dt_status scan_near_rows(dt_store *store, const struct dt_due_window *w, struct visitor *v, struct dt_error *err)
 {
     dt_db *db;
     const bool within = w->after_id && w->after_ms >= w->from_ms;
@@ -67,7 +67,7 @@ dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window,
     struct page page = {out, n};
     struct visitor visitor = {.visit = add_to_page, .arg = &page};
     *n = 0;
-    return scan_near(store, window, &visitor, err);
+    return scan_near_rows(store, window, &visitor, err);
 }
 
 dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
@@ -124,7 +124,7 @@ dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_d
     return *n < page || last ? dt_db_end(db, err) : DT_OK;
 }
 
-static bool add_if_ours(void *arg, int64_t id, int64_t due_ms)
+static bool add_if_of_shard(void *arg, int64_t id, int64_t due_ms)
 {
     struct dt_shard_scan *s = arg;
     dt_assert_cmp(s->n, <, s->limit);
@@ -140,14 +140,14 @@ static bool add_if_ours(void *arg, int64_t id, int64_t due_ms)
 static dt_status scan_shard(dt_store *store, struct dt_shard_scan *s, int64_t from_ms, int64_t to_ms, size_t *looked,
                             struct dt_error *err)
 {
-    struct visitor visitor = {.visit = add_if_ours, .arg = s};
+    struct visitor visitor = {.visit = add_if_of_shard, .arg = s};
     const struct dt_due_window window = {.from_ms = from_ms,
                                          .to_ms = to_ms < INT64_MAX ? to_ms + 1 : to_ms,
                                          .after_ms = s->after_ms,
                                          .after_id = s->after_id,
                                          .limit = s->scan};
     s->n = 0;
-    dt_status status = scan_near(store, &window, &visitor, err);
+    dt_status status = scan_near_rows(store, &window, &visitor, err);
     *looked = visitor.seen;
     return status;
 }

@@ -32,7 +32,7 @@ struct setting {
     struct dt_str actor;
 };
 
-static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status set_shard_count(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct setting *s = arg;
     const unsigned shards = s->shards;
@@ -82,7 +82,7 @@ dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_instal
     if (shards < 1 || shards > DT_SHARDS_MAX)
         return dt_fail(err, DT_INVALID, "the number of shards must be 1 to %d", DT_SHARDS_MAX);
     *inst = (struct dt_installation){0};
-    return dt_store_commit_work(store, NULL, set_number, &setting, err);
+    return dt_store_commit_work(store, NULL, set_shard_count, &setting, err);
 }
 
 dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst, struct dt_shard_range *out,

@@ -22,13 +22,13 @@ struct dt_watcher {
     struct dt_watched seen;
 };
 
-static void tell_listeners(dt_watcher *w, dt_status status)
+static void notify_listeners(dt_watcher *w, dt_status status)
 {
     for (struct dt_watch_listener *each = w->first; each; each = each->next)
         each->told(each->arg, status, &w->seen, w->store);
 }
 
-static dt_status wait_in_server(dt_watcher *w, struct dt_error *err)
+static dt_status wait_in_mysql(dt_watcher *w, struct dt_error *err)
 {
     /* At most half of mysql.io_timeout, because a busy server answers seconds after the wait ends. */
     struct dt_watch watch = {.wait_ms = dt_earlier(DT_WATCH_MS, w->env.config->mysql_io_timeout / 2),
@@ -53,7 +53,7 @@ static void run_watcher(void *arg)
     dt_watcher *w = arg;
     while (!dt_thread_stopping(&w->thread)) {
         struct dt_error err = {0};
-        dt_status status = wait_in_server(w, &err);
+        dt_status status = wait_in_mysql(w, &err);
         if (dt_thread_stopping(&w->thread)) /* dt_store_cut ended the wait */
             break;
         if (status != DT_OK && !w->failed)
@@ -62,11 +62,11 @@ static void run_watcher(void *arg)
         if (status != DT_OK)
             w->clock_us = 0;
         w->failed = status != DT_OK;
-        tell_listeners(w, status);
+        notify_listeners(w, status);
         dt_mailbox_pause(w->mailbox, dt_clock_mono_us(w->env.clock) + (status == DT_OK ? APART_US : RETRY_US),
                          DT_THREAD_STOP);
     }
-    tell_listeners(w, DT_SHUTDOWN);
+    notify_listeners(w, DT_SHUTDOWN);
     dt_db_thread_end();
 }
 

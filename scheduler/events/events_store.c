@@ -42,7 +42,7 @@ void dt_event_diff_begin(struct dt_event_diff *d)
 }
 
 /* Begins a member in both JSON objects (before, after); the caller adds its two values. */
-static void put_names(struct dt_event_diff *d, const char *name)
+static void begin_member_in_both(struct dt_event_diff *d, const char *name)
 {
     dt_assert((d->before.n == 1) == (d->after.n == 1) || d->before.failed || d->after.failed);
     dt_json_name(&d->before, name);
@@ -53,7 +53,7 @@ void dt_event_diff_text(struct dt_event_diff *d, const char *name, struct dt_str
 {
     if (dt_str_eq(was, is) && !was.p == !is.p)
         return;
-    put_names(d, name);
+    begin_member_in_both(d, name);
     dt_json_put_string(&d->before, NULL, was);
     dt_json_put_string(&d->after, NULL, is);
 }
@@ -62,7 +62,7 @@ void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_s
 {
     if (dt_str_eq(was, is) && !was.p == !is.p)
         return;
-    put_names(d, name);
+    begin_member_in_both(d, name);
     dt_json_put_word(&d->before, NULL, was.p ? "***" : NULL);
     dt_json_put_word(&d->after, NULL, is.p ? "***" : NULL);
 }
@@ -71,7 +71,7 @@ void dt_event_diff_time(struct dt_event_diff *d, const char *name, int64_t was_m
 {
     if (was_ms == is_ms)
         return;
-    put_names(d, name);
+    begin_member_in_both(d, name);
     dt_json_put_time(&d->before, NULL, was_ms);
     dt_json_put_time(&d->after, NULL, is_ms);
 }
@@ -80,7 +80,7 @@ void dt_event_diff_duration(struct dt_event_diff *d, const char *name, int64_t w
 {
     if (was_ms == is_ms)
         return;
-    put_names(d, name);
+    begin_member_in_both(d, name);
     dt_json_put_duration_or_null(&d->before, NULL, was_ms > 0, was_ms);
     dt_json_put_duration_or_null(&d->after, NULL, is_ms > 0, is_ms);
 }
@@ -89,7 +89,7 @@ void dt_event_diff_number(struct dt_event_diff *d, const char *name, int64_t was
 {
     if (was == is)
         return;
-    put_names(d, name);
+    begin_member_in_both(d, name);
     dt_json_put_int(&d->before, NULL, was);
     dt_json_put_int(&d->after, NULL, is);
 }
@@ -98,7 +98,7 @@ void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, boo
 {
     if (was == is)
         return;
-    put_names(d, name);
+    begin_member_in_both(d, name);
     dt_json_put_bool(&d->before, NULL, was);
     dt_json_put_bool(&d->after, NULL, is);
 }
@@ -150,7 +150,7 @@ dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const str
     return dt_event_diff_write(&d, db, &e, err);
 }
 
-static struct dt_str delivery_of(const struct dt_topic *topic)
+static struct dt_str delivery_name_of(const struct dt_topic *topic)
 {
     return topic->delivery == DT_DELIVERY_UNSET ? DT_STR_NONE : dt_str(dt_delivery_id_name(topic->delivery));
 }
@@ -166,7 +166,7 @@ dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const s
     e.topic = after ? after->name : before->name;
     dt_event_diff_begin(&d);
     dt_event_diff_text(&d, "name", a->name, b->name);
-    dt_event_diff_text(&d, "delivery", delivery_of(a), delivery_of(b));
+    dt_event_diff_text(&d, "delivery", delivery_name_of(a), delivery_name_of(b));
     dt_event_diff_text(&d, "kafka_topic", a->kafka_topic, b->kafka_topic);
     dt_event_diff_text(&d, "retry", a->retry, b->retry);
     dt_event_diff_duration(&d, "ack_timeout", a->ack_timeout_ms, b->ack_timeout_ms);

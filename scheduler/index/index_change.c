@@ -53,7 +53,7 @@ struct dt_index_batch *dt_index_batch_new(void)
     return batch;
 }
 
-static int by_shard(const void *a, const void *b)
+static int compare_by_shard(const void *a, const void *b)
 {
     const struct shard_item *x = a;
     const struct shard_item *y = b;
@@ -65,8 +65,8 @@ static int by_shard(const void *a, const void *b)
 static void sort_items(struct shard_item *items, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
-        if (by_shard(&items[i - 1], &items[i]) > 0) {
-            qsort(items, n, sizeof(*items), by_shard);
+        if (compare_by_shard(&items[i - 1], &items[i]) > 0) {
+            qsort(items, n, sizeof(*items), compare_by_shard);
             return;
         }
     }
@@ -139,7 +139,7 @@ static void load_batch(dt_index *index, const struct dt_shard_map *map, const st
 }
 
 /* Returns the index after the last item of the shard whose items begin at `from`. */
-static size_t shard_end(const struct dt_index_batch *batch, size_t from)
+static size_t end_of_shard_items(const struct dt_index_batch *batch, size_t from)
 {
     size_t to = from + 1;
     while (to < batch->n && batch->items[to].shard == batch->items[from].shard)
@@ -155,7 +155,7 @@ static void build_endpoint(dt_index *index, unsigned endpoint)
         size_t n_gone = 0;
         size_t n_new = 0;
         dt_assert(from == 0 || batch->items[from - 1].shard < shard);
-        to = shard_end(batch, from);
+        to = end_of_shard_items(batch, from);
         if (dt_index_link(index, shard) != index->links[endpoint])
             continue;
         for (size_t i = from; i < to; i++) {
@@ -169,11 +169,11 @@ static void build_endpoint(dt_index *index, unsigned endpoint)
 }
 
 /* Selects the endpoints that the batch has items for, and sets the function that builds their commands. */
-static void want_endpoints(dt_index *index, build_fn *build)
+static void select_endpoints(dt_index *index, build_fn *build)
 {
     struct dt_index_batch *batch = index->batch;
     memset(index->wanted, 0, index->n_links * sizeof(*index->wanted));
-    for (size_t from = 0; from < batch->n; from = shard_end(batch, from))
+    for (size_t from = 0; from < batch->n; from = end_of_shard_items(batch, from))
         index->wanted[index->link_of[batch->items[from].shard % DT_SHARDS_MAX]] = true;
     batch->build = build;
 }
@@ -193,7 +193,7 @@ struct change {
 
 static const char *const HOW_WORDS[] = {[PUT] = "put", [ADD_ABSENT] = "missing", [MOVE] = "fix"};
 
-static void change_command(dt_index *index, unsigned shard, const struct change *change)
+static void add_change_command(dt_index *index, unsigned shard, const struct change *change)
 {
     dt_link *link = dt_index_link(index, shard);
     bool refs = change->how == MOVE;
@@ -229,7 +229,7 @@ static void build_changes(dt_index *index, unsigned shard, size_t n_gone, size_t
                                       .n_gone = dt_at_most(n_gone - g, DT_CHUNK),
                                       .new = batch->new + a,
                                       .n_new = dt_at_most(n_new - a, DT_CHUNK)};
-        change_command(index, shard, &change);
+        add_change_command(index, shard, &change);
         g += change.n_gone;
         a += change.n_new;
     }
@@ -244,7 +244,7 @@ dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const st
     for (size_t at = 0, some; at < n; at += some) {
         some = dt_at_most(n - at, BATCH_MAX);
         load_batch(index, map, entries + at, some, horizon_end_ms);
-        want_endpoints(index, build_changes);
+        select_endpoints(index, build_changes);
         dt_keep_first(&first, dt_index_ask_wanted(index, build_endpoint, first == DT_OK ? err : NULL));
     }
     return first;
@@ -260,7 +260,7 @@ struct chunks {
 };
 
 /* Adds a command with the removals, then the additions. Each addition names the removal that it depends on. */
-static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n)
+static void build_fix_command(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n)
 {
     struct dt_item *gone = index->batch->gone;
     struct dt_item *new = index->batch->new;
@@ -274,16 +274,17 @@ static void build_fixes(dt_index *index, unsigned shard, const struct dt_fix *fi
             new[n_new++] = dt_item_of(fix->id, fix->due_ms, (uint32_t)i + 1);
     }
     dt_items_sort(new, n_new);
-    change_command(index, shard, &(struct change){.how = MOVE, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
+    add_change_command(index, shard,
+                       &(struct change){.how = MOVE, .gone = gone, .n_gone = n, .new = new, .n_new = n_new});
 }
 
-static void build_chunk(dt_index *index, unsigned shard, const struct chunks *chunks, size_t from, size_t n)
+static void build_chunk_command(dt_index *index, unsigned shard, const struct chunks *chunks, size_t from, size_t n)
 {
     dt_link *link = dt_index_link(index, shard);
     struct dt_item *items = index->batch->new;
     dt_assert_cmp(n, <=, DT_CHUNK);
     if (chunks->what == FIX) {
-        build_fixes(index, shard, chunks->fixes + from, n);
+        build_fix_command(index, shard, chunks->fixes + from, n);
         return;
     }
     for (size_t i = 0; i < n; i++)
@@ -292,7 +293,7 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
     if (chunks->what == MISSING || chunks->what == HOLD)
         dt_items_sort(items, n);
     if (chunks->what == MISSING) {
-        change_command(index, shard, &(struct change){.how = ADD_ABSENT, .new = items, .n_new = n});
+        add_change_command(index, shard, &(struct change){.how = ADD_ABSENT, .new = items, .n_new = n});
     } else if (chunks->what == HOLD) {
         dt_link_script(link, DT_SCRIPT_HOLD, 3, (unsigned)(4 + 2 * n));
         dt_arg_set(index, link, shard);
@@ -346,7 +347,7 @@ static dt_status send_chunks(dt_index *index, unsigned shard, const struct chunk
         if (status != DT_OK)
             return status;
         for (size_t k = 0; k < some; k += DT_CHUNK)
-            build_chunk(index, shard, chunks, done + k, dt_at_most(some - k, DT_CHUNK));
+            build_chunk_command(index, shard, chunks, done + k, dt_at_most(some - k, DT_CHUNK));
         status = dt_index_round_trip(link, scores ? on_scores : NULL, &to, err);
         if (status != DT_OK)
             return status;
@@ -425,12 +426,12 @@ static bool pack_command(dt_index *index, unsigned shard, const struct dt_item *
     return true;
 }
 
-static void build_packed(dt_index *index, unsigned shard, size_t, size_t n_new)
+static void build_packed_commands(dt_index *index, unsigned shard, size_t, size_t n_new)
 {
     for (size_t at = 0, done; at < n_new; at += done) {
         const struct dt_item *items = index->batch->new + at;
         if (!pack_command(index, shard, items, n_new - at, &done))
-            change_command(index, shard, &(struct change){.how = ADD_ABSENT, .new = items, .n_new = done});
+            add_change_command(index, shard, &(struct change){.how = ADD_ABSENT, .new = items, .n_new = done});
     }
 }
 
@@ -448,7 +449,7 @@ static dt_status send_absent_entries(dt_index *index, const struct dt_shard_map 
     load_batch(index, map, entries, n, INT64_MAX);
     index->batch->how = ADD_ABSENT;
     index->batch->wake = false;
-    want_endpoints(index, index->refuses_packed ? build_changes : build_packed);
+    select_endpoints(index, index->refuses_packed ? build_changes : build_packed_commands);
     return dt_index_send_wanted(index, build_endpoint, err);
 }
 
@@ -459,7 +460,7 @@ dt_status dt_index_end_fill(dt_index *index, struct dt_error *err)
     if (!refused)
         return status;
     index->refuses_packed = true;
-    want_endpoints(index, build_changes); /* sends the same entries again, one by one */
+    select_endpoints(index, build_changes); /* sends the same entries again, one by one */
     return dt_index_ask_wanted(index, build_endpoint, err);
 }
 

@@ -55,7 +55,7 @@ int dt_item_order(const struct dt_item *a, const struct dt_item *b)
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_items(const void *a, const void *b)
 {
     return dt_item_order(a, b);
 }
@@ -64,7 +64,7 @@ void dt_items_sort(struct dt_item *items, size_t n)
 {
     for (size_t i = 1; i < n; i++) {
         if (dt_item_order(&items[i - 1], &items[i]) > 0) {
-            qsort(items, n, sizeof(*items), by_place);
+            qsort(items, n, sizeof(*items), compare_items);
             return;
         }
     }

@@ -28,7 +28,7 @@ static void on_due(void *arg, size_t i, const dt_reply *reply)
 /* Finds, in a reply of up to limit + 1 entries, the due entries, and the time of the first entry that is not returned.
  * If a job has several entries, the earliest counts; when it has been removed, a later scan finds the job's next
  * entry. */
-static void choose_due(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
+static void choose_due_entries(dt_index *index, const struct due_reply *due, struct dt_due_scan *scan)
 {
     const struct dt_reading *reading = &due->reading;
     size_t n = dt_at_most(reading->n, DT_KNOWN_MAX);
@@ -79,7 +79,7 @@ dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan
     dt_arg_marker(link, scan->marker);
     status = dt_index_round_trip(link, on_due, due, err);
     if (status == DT_OK) {
-        choose_due(index, due, scan);
+        choose_due_entries(index, due, scan);
         (void)dt_reading_tidy(index, shard, &due->reading);
     }
     free(due);
@@ -310,8 +310,8 @@ static void on_filling(void *arg, size_t i, const dt_reply *reply)
 
 /* Takes the fillings at one endpoint. If `tell` is set, instead writes the progress of the fillings that this process
  * has taken. */
-static dt_status ask_fillings(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
-                              struct dt_error *err)
+static dt_status request_fillings(dt_index *index, dt_link *link, struct dt_filling *fillings, size_t n, bool tell,
+                                  struct dt_error *err)
 {
     struct dt_filling *asked[DT_SHARDS_MAX];
     size_t n_asked = 0;
@@ -346,6 +346,6 @@ dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_
     const bool tell = ask == DT_FILLING_TELL;
     dt_status first = DT_OK;
     for (unsigned i = 0; i < index->n_links; i++)
-        dt_keep_first(&first, ask_fillings(index, index->links[i], fillings, n, tell, first == DT_OK ? err : NULL));
+        dt_keep_first(&first, request_fillings(index, index->links[i], fillings, n, tell, first == DT_OK ? err : NULL));
     return first;
 }

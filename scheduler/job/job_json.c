@@ -298,7 +298,7 @@ static dt_status decode_status(const struct decoder *d, const struct dt_faults *
     return status == DT_INVALID && d->too_large ? DT_TOO_LARGE : status;
 }
 
-static void fill_new(struct decoder *d, struct dt_new_job *out)
+static void fill_new_job(struct decoder *d, struct dt_new_job *out)
 {
     struct dt_new_job *job = &d->f.job;
     if (!job->payload.p)
@@ -335,7 +335,7 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
     dt_status status = decode_status(&d, faults);
     if (status != DT_OK)
         return status;
-    fill_new(&d, out);
+    fill_new_job(&d, out);
     out->run_at_ms = due;
     return DT_OK;
 }
@@ -349,7 +349,7 @@ dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules 
         return DT_INVALID;
     dt_status status = decode_status(&d, faults);
     if (status == DT_OK)
-        fill_new(&d, out);
+        fill_new_job(&d, out);
     return status;
 }
 
@@ -403,42 +403,42 @@ struct canon {
     size_t n;
 };
 
-static void put_u64(struct canon *c, uint64_t v)
+static void put_digest_u64(struct canon *c, uint64_t v)
 {
     for (unsigned i = 0; i < 8; i++)
         c->p[c->n++] = (unsigned char)(v >> (8 * i));
 }
 
-static void put_tag(struct canon *c, char tag)
+static void put_digest_tag(struct canon *c, char tag)
 {
     dt_assert_cmp(c->n + 17, <=, sizeof(c->p)); /* room for a tag, a length and a number or a hash */
     c->p[c->n++] = (unsigned char)tag;
 }
 
-static void put_i64(struct canon *c, char tag, int64_t v)
+static void put_digest_i64(struct canon *c, char tag, int64_t v)
 {
-    put_tag(c, tag);
-    put_u64(c, (uint64_t)v);
+    put_digest_tag(c, tag);
+    put_digest_u64(c, (uint64_t)v);
 }
 
 static void put_digest_bytes(struct canon *c, char tag, struct dt_str s)
 {
     dt_assert_cmp(s.n, <, sizeof(c->p) - c->n - 9); /* members were read within their limits, so they fit */
-    put_tag(c, tag);
-    put_u64(c, s.n);
+    put_digest_tag(c, tag);
+    put_digest_u64(c, s.n);
     if (s.n > 0)
         memcpy(c->p + c->n, s.p, s.n);
     c->n += s.n;
 }
 
-static void put_hash(struct canon *c, char tag, XXH128_hash_t hash)
+static void put_digest_hash(struct canon *c, char tag, XXH128_hash_t hash)
 {
-    put_tag(c, tag);
-    put_u64(c, hash.low64);
-    put_u64(c, hash.high64);
+    put_digest_tag(c, tag);
+    put_digest_u64(c, hash.low64);
+    put_digest_u64(c, hash.high64);
 }
 
-static int headers_by_name(const void *a, const void *b)
+static int compare_headers_by_name(const void *a, const void *b)
 {
     return dt_str_order(((const struct dt_header_pair *)a)->name, ((const struct dt_header_pair *)b)->name);
 }
@@ -462,13 +462,13 @@ void dt_job_digest(struct dt_job_fields *f)
     if (f->has & DT_MEMBER_KEY)
         put_digest_bytes(&c, 'k', job->key);
     if (f->has & DT_MEMBER_RUN_AT)
-        put_i64(&c, 'r', job->run_at_ms);
+        put_digest_i64(&c, 'r', job->run_at_ms);
     if (f->has & DT_MEMBER_DELAY)
-        put_i64(&c, 'd', f->delay_ms);
+        put_digest_i64(&c, 'd', f->delay_ms);
     if (f->has & DT_MEMBER_RETRY)
         put_digest_bytes(&c, 'y', job->retry);
     if (f->has & DT_MEMBER_ACK_TIMEOUT)
-        put_i64(&c, 'a', job->ack_timeout_ms);
+        put_digest_i64(&c, 'a', job->ack_timeout_ms);
     if (f->has & DT_MEMBER_PARTITION_KEY)
         put_digest_bytes(&c, 'p', job->partition_key);
     if (f->has & DT_MEMBER_CONTENT_TYPE)
@@ -477,16 +477,16 @@ void dt_job_digest(struct dt_job_fields *f)
         XXH3_state_t state;
         XXH3_128bits_reset(&state);
         if (f->n_pairs > 1)
-            qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), headers_by_name);
+            qsort(f->pairs, f->n_pairs, sizeof(*f->pairs), compare_headers_by_name);
         for (size_t i = 0; i < f->n_pairs; i++) {
             hash_for_digest(&state, f->pairs[i].name);
             hash_for_digest(&state, f->pairs[i].value);
         }
-        put_hash(&c, 'h', XXH3_128bits_digest(&state));
+        put_digest_hash(&c, 'h', XXH3_128bits_digest(&state));
     }
     if (f->has & DT_MEMBER_CALLBACK_URL)
         put_digest_bytes(&c, 'u', job->callback_url);
-    put_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(job->payload.p, job->payload.n));
+    put_digest_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(job->payload.p, job->payload.n));
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(c.p, c.n));
     memcpy(job->digest, canonical.digest, 16);
@@ -516,7 +516,7 @@ uint64_t dt_key_hash(struct dt_str topic, struct dt_str key)
 /* Writes a delay. A delay of digits and one unit (s, m, h or d) is shown as stored. Other delays are shown in the short
  * form if they are whole seconds, otherwise as ISO 8601. Text that is not a delay (after a manual edit) is shown
  * unchanged. */
-static void put_delay(struct dt_strbuf *out, struct dt_str word)
+static void put_retry_delay(struct dt_strbuf *out, struct dt_str word)
 {
     int64_t ms[DT_RETRY_MAX];
     unsigned n;
@@ -548,7 +548,7 @@ void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
         while (i < retry.n && !is_separator(retry.p[i]))
             i++;
         if (i > start)
-            put_delay(out, (struct dt_str){retry.p + start, i - start});
+            put_retry_delay(out, (struct dt_str){retry.p + start, i - start});
         else
             i++;
     }
@@ -556,7 +556,7 @@ void dt_retry_put(struct dt_strbuf *out, const char *name, struct dt_str retry)
 }
 
 /* Returns whether a text is JSON. If memory runs out, the answer is unknown, and `out` is marked as failed. */
-static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
+static bool is_json_text(struct dt_strbuf *out, dt_json *check, struct dt_str text)
 {
     const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX, .check_only = true};
     dt_status status = check ? dt_json_parse(check, text, &limits, NULL) : DT_OK;
@@ -564,7 +564,7 @@ static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
     return status == DT_OK;
 }
 
-static void put_policy(struct dt_strbuf *out, const struct dt_job *job)
+static void put_retry_policy(struct dt_strbuf *out, const struct dt_job *job)
 {
     const struct dt_str retry = job->retry;
     int64_t attempts = 1;
@@ -598,12 +598,12 @@ void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt
         dt_json_put_time(out, "at", job->error_at_ms);
         dt_json_end_object(out);
     }
-    put_policy(out, job);
+    put_retry_policy(out, job);
     dt_json_put_given(out, "partition_key", job->partition_key);
-    if (job->headers.p && is_json(out, view->check, job->headers))
+    if (job->headers.p && is_json_text(out, view->check, job->headers))
         dt_json_put_raw(out, "headers", job->headers);
     dt_json_put_given(out, "callback_url", job->callback_url);
-    if (view->payload && !job->payload_binary && is_json(out, view->check, job->payload)) {
+    if (view->payload && !job->payload_binary && is_json_text(out, view->check, job->payload)) {
         dt_json_put_raw(out, "payload", job->payload);
     } else if (view->payload) {
         dt_json_put_base64(out, "payload_base64", job->payload);

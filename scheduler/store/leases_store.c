@@ -109,7 +109,7 @@ dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool lea
     return status;
 }
 
-static dt_status take_or_renew(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
+static dt_status take_or_renew_lease(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
 {
     const int64_t asked_us = dt_clock_mono_us(dt_clock_system());
     const struct dt_param work = DT_P_STR(dt_str(lease->work));
@@ -134,7 +134,7 @@ dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struc
     if (getrandom(&lease->holder, sizeof(lease->holder), 0) != (ssize_t)sizeof(lease->holder))
         return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
     lease->holder &= INT64_MAX;
-    const dt_status status = take_or_renew(store, lease, err);
+    const dt_status status = take_or_renew_lease(store, lease, err);
     if (status != DT_OK) /* the statement may have succeeded all the same */
         dt_work_lease_release(store, lease);
     return status;
@@ -143,7 +143,7 @@ dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struc
 dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err)
 {
     const int64_t age_us = dt_clock_mono_us(dt_clock_system()) - lease->renewed_us;
-    return age_us < lease->ms * 1000 / 3 ? DT_OK : take_or_renew(store, lease, err);
+    return age_us < lease->ms * 1000 / 3 ? DT_OK : take_or_renew_lease(store, lease, err);
 }
 
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease)

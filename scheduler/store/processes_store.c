@@ -53,7 +53,7 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
     return dt_db_end(db, err);
 }
 
-static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, void *)
+static dt_status read_live_process(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_live_process *p = row;
     bool ok = true;
@@ -73,7 +73,7 @@ dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_
                              struct dt_error *err)
 {
     return dt_store_read(store, dt_sql_select_processes, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), arena,
-                         DT_ROWS(out, n, read_live), err);
+                         DT_ROWS(out, n, read_live_process), err);
 }
 
 dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err)

@@ -158,7 +158,7 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
     return status;
 }
 
-static dt_status begin_and_sample(dt_store *store, dt_db *db, void *now_ms, struct dt_error *err)
+static dt_status begin_and_sample_clock(dt_store *store, dt_db *db, void *now_ms, struct dt_error *err)
 {
     int64_t asked_us = dt_clock_mono_us(dt_clock_system());
     int64_t *now = now_ms;
@@ -171,7 +171,7 @@ static dt_status begin_and_sample(dt_store *store, dt_db *db, void *now_ms, stru
 dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err)
 {
     int64_t now;
-    dt_status status = dt_store_first(store, db, begin_and_sample, &now, err);
+    dt_status status = dt_store_first(store, db, begin_and_sample_clock, &now, err);
     if (status != DT_OK)
         *db = NULL;
     else if (now_ms)
@@ -323,7 +323,7 @@ static void close_store(void *context)
     dt_db_thread_end();
 }
 
-static void cut_store(void *context)
+static void cut_store_connection(void *context)
 {
     dt_store_cut(context);
 }
@@ -341,7 +341,7 @@ dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_c
                                       .clock = clock,
                                       .open = open_chore_store,
                                       .close = close_store,
-                                      .cut = cut_store,
+                                      .cut = cut_store_connection,
                                       .check = check_store,
                                       .arg = (void *)(uintptr_t)source};
     return dt_chores_start(&env, out, err);
@@ -364,7 +364,7 @@ dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *o
     return dt_db_end(db, err);
 }
 
-static dt_status read_ending(const dt_db *db, struct dt_arena *arena, void *row, void *)
+static dt_status read_ending_numbers(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_ending_numbers *ending = row;
     ending->table = dt_arena_copy(arena, dt_db_bytes(db, 0));
@@ -375,7 +375,8 @@ static dt_status read_ending(const dt_db *db, struct dt_arena *arena, void *row,
 dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v, size_t *n,
                                   struct dt_error *err)
 {
-    return dt_store_read(store, dt_sql_select_ending_numbers, DT_NO_PARAMS, arena, DT_ROWS(v, n, read_ending), err);
+    return dt_store_read(store, dt_sql_select_ending_numbers, DT_NO_PARAMS, arena, DT_ROWS(v, n, read_ending_numbers),
+                         err);
 }
 
 static dt_status read_semi_sync(dt_db *db, const char *statement, struct dt_semi_sync *out, struct dt_error *err)

@@ -24,7 +24,7 @@ void dt_counts_clear(struct dt_counts *counts)
     dt_counts_init(counts);
 }
 
-static int by_topic_and_piece(const void *a, const void *b)
+static int compare_by_topic_and_piece(const void *a, const void *b)
 {
     const struct dt_count *x = a;
     const struct dt_count *y = b;
@@ -40,11 +40,11 @@ void dt_counts_merge(struct dt_counts *counts)
     struct dt_count *v = counts->v;
     size_t kept = 0;
     if (counts->n > 1)
-        qsort(v, counts->n, sizeof(*v), by_topic_and_piece);
+        qsort(v, counts->n, sizeof(*v), compare_by_topic_and_piece);
     for (size_t i = 0; i < counts->n;) {
         struct dt_count sum = v[i++];
         bool changed = false;
-        for (; i < counts->n && by_topic_and_piece(&sum, &v[i]) == 0; i++) {
+        for (; i < counts->n && compare_by_topic_and_piece(&sum, &v[i]) == 0; i++) {
             for (int k = 0; k < DT_COUNT_NUMBERS; k++)
                 sum.n[k] += v[i].n[k];
             for (int k = 0; k < DT_TALLIES; k++)
@@ -61,7 +61,7 @@ void dt_counts_merge(struct dt_counts *counts)
     memset(counts->last, 0, sizeof(counts->last));
 }
 
-static struct dt_count *entry_of(struct dt_counts *counts, struct dt_str topic, unsigned piece)
+static struct dt_count *find_or_add_count(struct dt_counts *counts, struct dt_str topic, unsigned piece)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);
     const size_t last = counts->last[piece];
@@ -91,14 +91,14 @@ static struct dt_count *entry_of(struct dt_counts *counts, struct dt_str topic, 
 
 void dt_counts_add(struct dt_counts *counts, struct dt_str topic, unsigned piece, int number, int64_t n)
 {
-    struct dt_count *c = entry_of(counts, topic, piece);
+    struct dt_count *c = find_or_add_count(counts, topic, piece);
     if (c)
         c->n[number] += n;
 }
 
 void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id)
 {
-    struct dt_count *c = entry_of(counts, topic, dt_count_piece(id));
+    struct dt_count *c = find_or_add_count(counts, topic, dt_count_piece(id));
     if (!c)
         return;
     c->n[DT_COUNT_CREATED]++;
@@ -118,7 +118,7 @@ void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, e
 {
     dt_assert_cmp(was, <, DT_JOB_STATES);
     dt_assert_cmp(is, <, DT_JOB_STATES);
-    struct dt_count *c = was == is ? NULL : entry_of(counts, topic, dt_count_piece(id));
+    struct dt_count *c = was == is ? NULL : find_or_add_count(counts, topic, dt_count_piece(id));
     if (!c)
         return;
     c->n[was]--;
@@ -129,12 +129,12 @@ void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, e
 
 void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n)
 {
-    struct dt_count *c = n ? entry_of(counts, topic, dt_count_piece(id)) : NULL;
+    struct dt_count *c = n ? find_or_add_count(counts, topic, dt_count_piece(id)) : NULL;
     if (c)
         c->happened[DT_TALLY_FAILED] += n;
 }
 
-static dt_status commit_with(dt_db *db, const struct dt_counts *counts, struct dt_error *err)
+static dt_status commit_with_counts(dt_db *db, const struct dt_counts *counts, struct dt_error *err)
 {
     enum { COLUMNS = 3 + DT_COUNT_NUMBERS };
     struct dt_param few[COLUMNS * 4];
@@ -167,7 +167,7 @@ dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status
     if (db && status == DT_OK) {
         dt_counts_merge(counts);
         status = counts->failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                 : counts->n    ? commit_with(db, counts, err)
+                 : counts->n    ? commit_with_counts(db, counts, err)
                                 : dt_db_commit(db, err);
     }
     for (size_t i = 0; db && status == DT_OK && i < counts->n; i++)
@@ -314,7 +314,7 @@ void dt_audit_free(dt_audit *a)
     free(a);
 }
 
-static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err)
+static dt_status read_topic_of_row(dt_audit *a, unsigned column, struct dt_error *err)
 {
     struct dt_str topic = dt_db_bytes(a->db, column);
     if (!a->topic.p || !dt_str_eq(a->topic, topic))
@@ -323,7 +323,7 @@ static dt_status topic_of_row(dt_audit *a, unsigned column, struct dt_error *err
 }
 
 /* Opens the snapshot, and subtracts the counters of the piece of `jobs` from the differences. */
-static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
+static dt_status begin_audit_piece(dt_audit *a, dt_store *store, struct dt_error *err)
 {
     a->next_id = 0;
     a->rows = 0;
@@ -342,7 +342,7 @@ static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
     if (status == DT_OK)
         status = dt_db_query(a->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
     while (status == DT_OK && dt_db_next(a->db)) {
-        status = topic_of_row(a, 0, err);
+        status = read_topic_of_row(a, 0, err);
         for (int s = 0; status == DT_OK && s < DT_JOB_STATES; s++)
             dt_counts_add(&a->difference, a->topic, a->piece, s, -dt_db_i64(a->db, (unsigned)s + 1));
     }
@@ -351,7 +351,7 @@ static dt_status begin_piece(dt_audit *a, dt_store *store, struct dt_error *err)
 }
 
 /* Moves next_id to the next row of the piece. *there: false if all rows were counted. */
-static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
+static dt_status find_next_day(dt_audit *a, bool *there, struct dt_error *err)
 {
     for (*there = true; *there;) {
         int64_t id;
@@ -371,7 +371,7 @@ static dt_status find_day(dt_audit *a, bool *there, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_error *err)
+static dt_status count_slice_of_rows(dt_audit *a, size_t limit, size_t *rows, struct dt_error *err)
 {
     const int64_t last = a->next_id | ((INT64_C(1) << DT_SEQUENCE_BITS) - 1);
     dt_status status =
@@ -381,7 +381,7 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
         int64_t state = dt_db_i64(a->db, 1) - 1;
         int64_t n = dt_db_i64(a->db, 2);
         int64_t id = dt_db_i64(a->db, 3);
-        status = topic_of_row(a, 0, err);
+        status = read_topic_of_row(a, 0, err);
         if (status == DT_OK && state >= 0 && state < DT_JOB_STATES)
             dt_counts_add(&a->difference, a->topic, a->piece, (int)state, n);
         highest = id > highest ? id : highest;
@@ -394,7 +394,7 @@ static dt_status add_slice(dt_audit *a, size_t limit, size_t *rows, struct dt_er
     return status != DT_OK ? status : ended;
 }
 
-static int64_t count_wrong(const struct dt_count *c, int64_t *net)
+static int64_t sum_differences(const struct dt_count *c, int64_t *net)
 {
     int64_t more = 0;
     int64_t fewer = 0;
@@ -414,7 +414,7 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < d->n; i++) {
         int64_t net;
-        int64_t corrected = count_wrong(&d->v[i], &net);
+        int64_t corrected = sum_differences(&d->v[i], &net);
         *p++ = DT_P_STR(d->v[i].topic);
         *p++ = DT_P_INT(a->piece);
         *p++ = DT_P_INT(dt_db_number(a->db) % DT_COUNT_WRITERS);
@@ -438,7 +438,7 @@ static dt_status correct_piece(dt_audit *a, struct dt_audited *out, struct dt_er
     if (a->difference.failed)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < a->difference.n; i++)
-        out->corrected += count_wrong(&a->difference.v[i], &net);
+        out->corrected += sum_differences(&a->difference.v[i], &net);
     a->corrected += out->corrected;
     a->found = out->corrected;
     dt_status status = a->difference.n ? dt_db_begin(a->db, err) : DT_OK;
@@ -469,13 +469,13 @@ dt_status dt_audit_step(dt_audit *a, dt_store *store, size_t limit, struct dt_au
     size_t counted = 0;
     size_t rows;
     dt_assert_cmp(a->piece, <, DT_COUNT_PIECES);
-    dt_status status = a->db ? DT_OK : begin_piece(a, store, err);
+    dt_status status = a->db ? DT_OK : begin_audit_piece(a, store, err);
     *out = (struct dt_audited){.piece = a->piece};
     while (status == DT_OK && there && counted < limit) {
-        status = find_day(a, &there, err);
+        status = find_next_day(a, &there, err);
         if (status != DT_OK || !there)
             break;
-        status = add_slice(a, limit - counted, &rows, err);
+        status = count_slice_of_rows(a, limit - counted, &rows, err);
         counted += rows;
         there = a->next_id >= 0;
     }

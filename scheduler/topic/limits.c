@@ -32,14 +32,14 @@ bool dt_rate_parse(struct dt_str text, int64_t *interval_ns)
 }
 
 /* Returns how long before next_ns an attempt may begin (the burst). */
-static int64_t ahead_ns(const struct dt_rate *rate)
+static int64_t burst_ns(const struct dt_rate *rate)
 {
     return rate->interval_ns < BURST_NS ? BURST_NS - rate->interval_ns : 0;
 }
 
 void dt_rate_adopt(struct dt_rate *rate, int64_t was_interval_ns, int64_t now_ms)
 {
-    int64_t last_ns = now_ms * NS_PER_MS + ahead_ns(rate);
+    int64_t last_ns = now_ms * NS_PER_MS + burst_ns(rate);
     int64_t slower_ns = was_interval_ns ? rate->interval_ns - was_interval_ns : 0;
     bool same = slower_ns == 0 && rate->next_ns - last_ns <= rate->interval_ns + CLOCK_NS;
     if (same || rate->next_ns <= last_ns)
@@ -51,7 +51,7 @@ void dt_rate_adopt(struct dt_rate *rate, int64_t was_interval_ns, int64_t now_ms
 size_t dt_rate_room(const struct dt_rate *rate, int64_t now_ms)
 {
     int64_t now_ns = now_ms * NS_PER_MS;
-    int64_t left_ns = now_ns + ahead_ns(rate) - dt_later(rate->next_ns, now_ns);
+    int64_t left_ns = now_ns + burst_ns(rate) - dt_later(rate->next_ns, now_ns);
     return left_ns < 0 ? 0 : (size_t)(left_ns / rate->interval_ns) + 1;
 }
 
@@ -63,7 +63,7 @@ void dt_rate_take(struct dt_rate *rate, int64_t now_ms, size_t n)
 
 int64_t dt_rate_opens_ms(const struct dt_rate *rate)
 {
-    return (rate->next_ns - ahead_ns(rate) + NS_PER_MS - 1) / NS_PER_MS;
+    return (rate->next_ns - burst_ns(rate) + NS_PER_MS - 1) / NS_PER_MS;
 }
 
 #define AT_ONCE        8   /* most topics in one statement */
@@ -80,7 +80,7 @@ struct some {
 };
 
 /* Returns the index of the topic in some->v, or AT_ONCE if it is not in the array. */
-static size_t gate_of(const struct some *some, struct dt_str topic)
+static size_t find_gate_index(const struct some *some, struct dt_str topic)
 {
     for (size_t i = 0; i < some->n; i++)
         if (dt_str_eq(some->v[i].topic, topic))
@@ -88,7 +88,7 @@ static size_t gate_of(const struct some *some, struct dt_str topic)
     return AT_ONCE;
 }
 
-static dt_status ask_gates(const struct some *some, const char *sql, struct dt_error *err)
+static dt_status query_gates(const struct some *some, const char *sql, struct dt_error *err)
 {
     struct dt_param names[AT_ONCE];
     for (size_t i = 0; i < AT_ONCE; i++)
@@ -98,18 +98,18 @@ static dt_status ask_gates(const struct some *some, const char *sql, struct dt_e
 
 static dt_status lock_gates(struct some *some, struct dt_error *err)
 {
-    dt_status status = ask_gates(some, dt_sql_lock_gates, err);
+    dt_status status = query_gates(some, dt_sql_lock_gates, err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(some->db)) {
-        size_t at = gate_of(some, dt_db_bytes(some->db, 0));
+        size_t at = find_gate_index(some, dt_db_bytes(some->db, 0));
         if (at < AT_ONCE)
             some->locked[at] = true;
     }
     return dt_db_end(some->db, err);
 }
 
-static void narrow_room(struct dt_gate *gate, size_t room, int64_t opens_ms)
+static void lower_gate_room(struct dt_gate *gate, size_t room, int64_t opens_ms)
 {
     gate->room = room < gate->room ? room : gate->room;
     if (room == 0)
@@ -117,7 +117,7 @@ static void narrow_room(struct dt_gate *gate, size_t room, int64_t opens_ms)
 }
 
 /* Reads a row with the columns of dt_sql_select_limits. */
-static void read_gate(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
+static void read_limits_row(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
 {
     const int64_t at_ms = now_ms ? now_ms : dt_db_i64(db, 8);
     const int64_t opens_at_ms = dt_db_i64(db, 6);
@@ -125,29 +125,29 @@ static void read_gate(struct dt_gate *gate, const dt_db *db, int64_t now_ms)
     if (!dt_db_is_null(db, 1)) {
         const int64_t most = dt_db_i64(db, 1);
         const int64_t left = most - dt_db_i64(db, 7);
-        narrow_room(gate, !DT_UNGUARDED(LIMIT_LOWERED) && left < 0 ? 0 : (size_t)left, 0);
+        lower_gate_room(gate, !DT_UNGUARDED(LIMIT_LOWERED) && left < 0 ? 0 : (size_t)left, 0);
         gate->full |= left * 10 < most;
     }
     if (!dt_db_is_null(db, 2) && dt_rate_parse(dt_db_bytes(db, 2), &gate->rate.interval_ns)) {
         dt_rate_adopt(&gate->rate, dt_db_i64(db, 5), at_ms);
         const size_t room = dt_rate_room(&gate->rate, at_ms);
-        narrow_room(gate, room, dt_rate_opens_ms(&gate->rate));
+        lower_gate_room(gate, room, dt_rate_opens_ms(&gate->rate));
         gate->full |= room == 0 || gate->rate.next_ns / 1000000 > at_ms + 450;
     }
     if (gate->room != SIZE_MAX && opens_at_ms > at_ms)
-        narrow_room(gate, 0, opens_at_ms);
+        lower_gate_room(gate, 0, opens_at_ms);
 }
 
 static dt_status read_limits(struct some *some, struct dt_error *err)
 {
-    dt_status status = ask_gates(some, dt_sql_select_limits, err);
+    dt_status status = query_gates(some, dt_sql_select_limits, err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(some->db)) {
-        size_t at = gate_of(some, dt_db_bytes(some->db, 0));
+        size_t at = find_gate_index(some, dt_db_bytes(some->db, 0));
         if (at == AT_ONCE)
             continue;
-        read_gate(&some->v[at], some->db, some->now_ms);
+        read_limits_row(&some->v[at], some->db, some->now_ms);
         some->missing[at] = !dt_db_i64(some->db, 3) && some->v[at].room != SIZE_MAX;
     }
     return dt_db_end(some->db, err);

@@ -29,7 +29,7 @@ int64_t dt_owner_by_name(struct dt_str topic)
     return owner_number(XXH3_64bits(topic.p, dot ? (size_t)(dot - topic.p) : topic.n));
 }
 
-static int by_prefix(const void *a, const void *b)
+static int compare_by_prefix(const void *a, const void *b)
 {
     const struct dt_owner_prefix *x = a;
     const struct dt_owner_prefix *y = b;
@@ -43,7 +43,7 @@ static size_t sort_distinct(struct dt_owner_prefix *v, size_t n)
 {
     size_t kept = 0;
     if (n)
-        qsort(v, n, sizeof(*v), by_prefix);
+        qsort(v, n, sizeof(*v), compare_by_prefix);
     for (size_t i = 0; i < n; i++)
         if (kept == 0 || !dt_str_eq(v[kept - 1].prefix, v[i].prefix))
             v[kept++] = v[i];

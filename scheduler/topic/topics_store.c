@@ -46,7 +46,7 @@ static dt_status read_topic_row(const dt_db *db, struct dt_arena *arena, struct 
     return ok && out->name.p ? DT_OK : DT_NOMEM;
 }
 
-static dt_status fetch_failed(dt_db *db, dt_status status, struct dt_error *err)
+static dt_status end_failed_fetch(dt_db *db, dt_status status, struct dt_error *err)
 {
     dt_status ended = dt_db_end(db, err);
     return status != DT_OK ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
@@ -59,7 +59,7 @@ dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, s
     if (status != DT_OK)
         return status;
     status = dt_db_next(db) ? read_topic_row(db, arena, out) : DT_NOT_FOUND;
-    return fetch_failed(db, status, err);
+    return end_failed_fetch(db, status, err);
 }
 
 dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
@@ -109,7 +109,7 @@ static dt_status read_topics_page(struct topic_page *p, const char *sql, struct 
         return status;
     while (status == DT_OK && dt_db_next(p->db))
         status = read_topic_row(p->db, p->arena, &p->topics[p->n++]);
-    return fetch_failed(p->db, status, p->err);
+    return end_failed_fetch(p->db, status, p->err);
 }
 
 /* Reads the topics with these prefixes, in order. A prefix that begins with another of the prefixes is skipped, so that
@@ -242,8 +242,8 @@ static char fold_dot(char c)
     return c == '.' ? '_' : c;
 }
 
-static dt_status refuse_terms(struct dt_topic_terms *terms, enum dt_topic_refusal refusal, struct dt_error *err,
-                              const char *why)
+static dt_status refuse_topic_terms(struct dt_topic_terms *terms, enum dt_topic_refusal refusal, struct dt_error *err,
+                                    const char *why)
 {
     if (terms)
         terms->refusal = refusal;
@@ -297,13 +297,14 @@ static dt_status refuse_topic_beyond_limit(dt_db *db, struct dt_str name, struct
     if (terms && terms->topics_max)
         status = count_topics(db, DT_STR_LIT(""), &there, err);
     if (status == DT_OK && terms && terms->topics_max && there >= terms->topics_max)
-        return refuse_terms(terms, DT_TOPIC_LIMIT, err, "the limit of topics is reached");
+        return refuse_topic_terms(terms, DT_TOPIC_LIMIT, err, "the limit of topics is reached");
     for (size_t i = 0; status == DT_OK && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
         if (terms->prefixes[i].n == 0 || !dt_str_begins(name, terms->prefixes[i]))
             continue;
         status = count_topics(db, terms->prefixes[i], &there, err);
         if (status == DT_OK && there >= terms->prefix_topics_max)
-            return refuse_terms(terms, DT_TOPIC_PREFIX_LIMIT, err, "the limit of topics with this prefix is reached");
+            return refuse_topic_terms(terms, DT_TOPIC_PREFIX_LIMIT, err,
+                                      "the limit of topics with this prefix is reached");
     }
     return status;
 }
@@ -347,28 +348,29 @@ struct topic_event {
     bool existed;
 };
 
-static dt_status read_in_txn(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out, bool *there,
-                             struct dt_error *err)
+static dt_status read_topic_if_present(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
+                                       bool *there, struct dt_error *err)
 {
     dt_status status = dt_topic_read(db, name, arena, out, err);
     *there = status == DT_OK;
     return status == DT_NOT_FOUND ? DT_OK : status;
 }
 
-static dt_status note_before(struct topic_event *e, dt_db *db, struct dt_str name, struct dt_error *err)
+static dt_status record_topic_before(struct topic_event *e, dt_db *db, struct dt_str name, struct dt_error *err)
 {
     e->existed = false;
-    return e->actor.p ? read_in_txn(db, name, &e->arena, &e->before, &e->existed, err) : DT_OK;
+    return e->actor.p ? read_topic_if_present(db, name, &e->arena, &e->before, &e->existed, err) : DT_OK;
 }
 
 /* Reads the topic after the change. If there is an actor, writes the event. */
-static dt_status note_after(struct topic_event *e, dt_db *db, struct dt_str name, const char *action, int64_t now_ms,
-                            struct dt_error *err)
+static dt_status record_topic_after(struct topic_event *e, dt_db *db, struct dt_str name, const char *action,
+                                    int64_t now_ms, struct dt_error *err)
 {
     struct dt_topic_now unseen = {.arena = &e->arena};
     struct dt_topic_now *now = e->now ? e->now : &unseen;
     bool there = false;
-    dt_status status = e->actor.p || e->now ? read_in_txn(db, name, now->arena, &now->topic, &there, err) : DT_OK;
+    dt_status status =
+        e->actor.p || e->now ? read_topic_if_present(db, name, now->arena, &now->topic, &there, err) : DT_OK;
     if (status != DT_OK || !there || !e->actor.p)
         return status;
     const struct dt_job_event event = {.at_ms = now_ms, .actor = e->actor, .action = dt_str(action)};
@@ -403,18 +405,18 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
     if (terms && terms->of_version) {
         status = dt_db_read_number(db, dt_sql_select_topic_version, DT_PARAMS(name), NULL, &version, err);
         if (status == DT_OK && version != terms->version)
-            return refuse_terms(terms, DT_TOPIC_CHANGED, err, "its version has changed");
+            return refuse_topic_terms(terms, DT_TOPIC_CHANGED, err, "its version has changed");
     }
     /* A topic without a kafka_topic uses its own name in Kafka, but only if its jobs are sent to Kafka. */
     if (status == DT_OK && (t->kafka_topic.p || delivery == DT_DELIVERY_KAFKA) &&
         (dt_kafka_topic_internal(kafka_name) || clashes_with_ours(kafka_name, installation)))
-        return refuse_terms(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
+        return refuse_topic_terms(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
     /* If the topic already has a Kafka topic that the caller has no right to, it may keep it. */
     if (status == DT_OK && terms && terms->foreign) {
         status = dt_db_read_number(db, dt_sql_find_topic_as_named, DT_PARAMS(name, DT_P_STR(t->kafka_topic)), &found,
                                    NULL, err);
         if (status == DT_OK && !found)
-            return refuse_terms(terms, DT_TOPIC_FOREIGN, err, "the caller has no right to its Kafka topic");
+            return refuse_topic_terms(terms, DT_TOPIC_FOREIGN, err, "the caller has no right to its Kafka topic");
     }
     if (status == DT_OK && !was)
         status = refuse_topic_beyond_limit(db, t->name, terms, err);
@@ -422,7 +424,7 @@ static dt_status check_put(dt_db *db, const struct putting *put, const char *ins
         return status;
     status = dt_db_read_number(db, dt_sql_find_kafka_clash, DT_PARAMS(kafka, kafka, name), &found, NULL, err);
     return status == DT_OK && found
-               ? refuse_terms(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic")
+               ? refuse_topic_terms(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic")
                : status;
 }
 
@@ -448,8 +450,8 @@ static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_
 
 /* Makes or changes the topic. Must be called while the installation's row is locked. *changed: something was
  * written. */
-static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const char *installation, bool *changed,
-                         struct dt_error *err)
+static dt_status store_topic(struct putting *put, dt_db *db, int64_t now_ms, const char *installation, bool *changed,
+                             struct dt_error *err)
 {
     const struct dt_topic *t = put->topic;
     const struct dt_param name = DT_P_STR(t->name);
@@ -467,7 +469,7 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
     if (status == DT_OK && !exists)
         status = dt_topic_owner_of_new(db, put->owners, t->name, &owner, err);
     if (status == DT_OK)
-        status = note_before(&put->event, db, t->name, err);
+        status = record_topic_before(&put->event, db, t->name, err);
     if (status == DT_OK && exists)
         status = change_topic(db, put, now_ms, &rows, err);
     else if (status == DT_OK)
@@ -477,13 +479,13 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
                                      s.alerts, DT_P_INT(owner), now, now),
                            NULL, err);
     if (status == DT_OK)
-        status = note_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
+        status = record_topic_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
     put->created = !exists;
     *changed = status == DT_OK && rows > 0;
     return status;
 }
 
-static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status put_topic_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct putting *put = arg;
     const struct dt_topic *t = put->topic;
@@ -498,7 +500,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     if (status == DT_OK)
         status = lock_topics(db, installation, err);
     if (status == DT_OK)
-        status = put_one(put, db, now_ms, installation, &changed, err);
+        status = store_topic(put, db, now_ms, installation, &changed, err);
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
@@ -520,7 +522,7 @@ dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool
                           .fallback = default_delivery(store)};
     if (terms)
         terms->refusal = DT_TOPIC_FINE;
-    dt_status status = dt_store_commit_work(store, NULL, put_locked, &put, err);
+    dt_status status = dt_store_commit_work(store, NULL, put_topic_in_txn, &put, err);
     dt_arena_clear(&put.event.arena);
     dt_arena_clear(&owners.arena);
     now->created = put.created;
@@ -535,7 +537,7 @@ struct ensuring {
     enum dt_delivery_id fallback;
 };
 
-static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status ensure_topics_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct ensuring *e = arg;
     struct dt_new_owners owners = {.read = false};
@@ -554,7 +556,7 @@ static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
             continue;
         if (terms)
             terms->refusal = DT_TOPIC_FINE;
-        wanted->status = status = put_one(&put, db, now_ms, installation, &changed, err);
+        wanted->status = status = store_topic(&put, db, now_ms, installation, &changed, err);
         any |= changed;
         if (status == DT_INVALID) /* the caller may not make this topic; the other topics are made */
             status = DT_OK;
@@ -582,7 +584,7 @@ dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, siz
         for (e.n = 0; e.v + e.n < v + n && missing < ENSURED_AT_ONCE; e.n++)
             missing += !e.v[e.n].there;
         if (missing)
-            status = dt_store_commit_work(store, NULL, ensure_locked, &e, err);
+            status = dt_store_commit_work(store, NULL, ensure_topics_in_txn, &e, err);
     }
     return status;
 }
@@ -602,7 +604,7 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic
     char installation[101];
     enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
     uint64_t changed = 0;
-    dt_status status = note_before(&event, db, p->name, err);
+    dt_status status = record_topic_before(&event, db, p->name, err);
     if (status == DT_OK)
         status = lock_topics(db, installation, err);
     if (status == DT_OK)
@@ -616,7 +618,7 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic
     if (status == DT_OK && changed)
         status = dt_topics_raise_version(db, err);
     if (status == DT_OK)
-        status = note_after(&event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err);
+        status = record_topic_after(&event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err);
     dt_arena_clear(&event.arena);
     return status;
 }

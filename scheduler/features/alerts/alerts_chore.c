@@ -95,7 +95,7 @@ typedef struct {
 /* ---- watched topics ---- */
 
 /* Adds a topic, unless all its limits are 0 with the configuration's defaults. */
-static dt_status add_topic(struct watched_topics *t, const struct dt_alert_topic *row)
+static dt_status add_watched_topic(struct watched_topics *t, const struct dt_alert_topic *row)
 {
     const struct dt_config *c = t->config;
     const int64_t defaults[DT_ALERT_TOPIC_KINDS] = {c->alerts_overdue, c->alerts_backlog, c->alerts_dead,
@@ -144,12 +144,12 @@ static dt_status read_topics(struct watched_topics *t, dt_store *store, struct d
     if (status == DT_OK)
         dt_turns_sort(NULL, turns, topics.n);
     for (size_t i = 0; i < topics.n && status == DT_OK; i++)
-        status = add_topic(t, &topics.v[turns[i].at]);
+        status = add_watched_topic(t, &topics.v[turns[i].at]);
     return status == DT_OK ? status : dt_fail(err, status, "out of memory");
 }
 
 /* Returns the topic with this name. NULL: the topic has no alert limit. */
-static struct watched_topic *find_topic(struct watched_topics *t, struct dt_str name)
+static struct watched_topic *find_watched_topic(struct watched_topics *t, struct dt_str name)
 {
     struct watched_topic *found = NULL;
     HASH_FIND(hh, t->by_name, name.p, name.n, found);
@@ -172,7 +172,7 @@ static dt_status count_topic_jobs(struct watched_topics *t, dt_store *store, str
                               : dt_store_alert_counts(store, dt_strbuf_str(&names), &t->rows, &counts, err);
         dt_strbuf_clear(&names);
         for (size_t i = 0; status == DT_OK && i < counts.n; i++) {
-            struct watched_topic *topic = find_topic(t, counts.v[i].topic);
+            struct watched_topic *topic = find_watched_topic(t, counts.v[i].topic);
             if (topic) {
                 topic->jobs += counts.v[i].scheduled + counts.v[i].dispatched;
                 topic->dead += counts.v[i].dead;
@@ -195,9 +195,9 @@ static bool any_limit_needs_walk(const struct watched_topics *t, bool ahead)
     return false;
 }
 
-static void take_found(void *arg, const struct dt_alert_walked *w)
+static void add_walked_counts(void *arg, const struct dt_alert_walked *w)
 {
-    struct watched_topic *topic = find_topic(arg, w->topic);
+    struct watched_topic *topic = find_watched_topic(arg, w->topic);
     if (!topic)
         return;
     struct dt_alert_walked *p = &topic->pass;
@@ -210,7 +210,7 @@ static void take_found(void *arg, const struct dt_alert_walked *w)
 }
 
 /* Ends a leg (one of the two parts of the walk): the sums of the walk become the topics' figures. */
-static void end_leg(struct watched_topics *t, int leg)
+static void end_walk_leg(struct watched_topics *t, int leg)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct watched_topic *topic = &t->v[i];
@@ -227,7 +227,7 @@ static void end_leg(struct watched_topics *t, int leg)
     t->walking = t->walking && leg == LEG_DUE;
 }
 
-static void begin_leg(struct watched_topics *t, int leg)
+static void begin_walk_leg(struct watched_topics *t, int leg)
 {
     struct dt_alert_walk *w = &t->walk;
     dt_assert(t->walking && t->n > 0);
@@ -236,7 +236,7 @@ static void begin_leg(struct watched_topics *t, int leg)
                                 .behind_id = leg == LEG_AHEAD ? INT64_MAX : 0,
                                 .to_key = leg == LEG_DUE ? w->now_ms : INT64_MAX,
                                 .now_ms = w->now_ms,
-                                .found = take_found,
+                                .found = add_walked_counts,
                                 .arg = t};
 }
 
@@ -255,14 +255,14 @@ static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t
         for (size_t i = 0; i < t->n; i++)
             t->v[i].pass = (struct dt_alert_walked){0};
     if (!wanted) { /* no topic with live jobs has an alert limit whose figure needs a walk */
-        end_leg(t, LEG_DUE);
-        end_leg(t, LEG_AHEAD);
+        end_walk_leg(t, LEG_DUE);
+        end_walk_leg(t, LEG_AHEAD);
         return DT_OK;
     }
     if (!t->walking) {
         t->walking = true;
         t->walk.now_ms = now_ms;
-        begin_leg(t, LEG_DUE);
+        begin_walk_leg(t, LEG_DUE);
     }
     const int64_t until_us = dt_clock_mono_us(t->clock) + LOOK_US;
     while (status == DT_OK && t->walking && dt_clock_mono_us(t->clock) < until_us) {
@@ -270,11 +270,11 @@ static dt_status read_figures(struct watched_topics *t, dt_store *store, int64_t
         if (status != DT_OK || !t->walk.over)
             continue;
         const int ended = t->leg;
-        end_leg(t, ended);
+        end_walk_leg(t, ended);
         if (ended == LEG_DUE && any_limit_needs_walk(t, true))
-            begin_leg(t, LEG_AHEAD);
+            begin_walk_leg(t, LEG_AHEAD);
         else if (ended == LEG_DUE)
-            end_leg(t, LEG_AHEAD);
+            end_walk_leg(t, LEG_AHEAD);
     }
     if (status != DT_OK)
         t->walking = false;
@@ -286,7 +286,7 @@ static int64_t age_ms(int64_t since_ms, int64_t now_ms)
     return since_ms > 0 && since_ms < now_ms ? now_ms - since_ms : 0;
 }
 
-static int64_t figure_of_topic(const struct watched_topic *topic, enum dt_alert_kind kind, int64_t now_ms)
+static int64_t topic_figure(const struct watched_topic *topic, enum dt_alert_kind kind, int64_t now_ms)
 {
     switch (kind) {
     case DT_ALERT_OVERDUE:
@@ -349,7 +349,7 @@ struct judged {
     bool known; /* the figure comes from a complete walk over the due index, so the alert may end */
 };
 
-static dt_status judge_one(struct round *r, struct judged *j, int64_t value, int64_t limit)
+static dt_status judge_figure(struct round *r, struct judged *j, int64_t value, int64_t limit)
 {
     const dt_alerts *a = r->a;
     const enum dt_alert_kind kind = j->alert.kind;
@@ -407,12 +407,12 @@ static dt_status judge_topics(struct round *r)
         /* Skips alerts of the installation, and kinds of later versions. */
         if (!row->topic.p || row->kind < 1 || row->kind >= DT_ALERT_KINDS_END)
             continue;
-        struct watched_topic *topic = find_topic(topics, row->topic);
+        struct watched_topic *topic = find_watched_topic(topics, row->topic);
         if (topic && row->kind <= DT_ALERT_TOPIC_KINDS) {
             topic->active[row->kind - 1] = row;
         } else {
             struct judged j = {.alert = {.kind = row->kind, .topic = row->topic}, .row = row};
-            status = judge_one(r, &j, 0, 0);
+            status = judge_figure(r, &j, 0, 0);
         }
     }
     for (size_t i = 0; i < topics->n; i++) {
@@ -426,14 +426,14 @@ static dt_status judge_topics(struct round *r)
                                         : kind == DT_ALERT_UNREPORTED ? topic->unreported_known
                                                                       : topic->due_known};
             topic->active[k] = NULL;
-            status = judge_one(r, &j, figure_of_topic(topic, kind, r->now_ms), topic->setting.limits[k]);
+            status = judge_figure(r, &j, topic_figure(topic, kind, r->now_ms), topic->setting.limits[k]);
         }
     }
     return status;
 }
 
 /* Returns whether the installation has the server (Redis or Kafka) that alerts of this kind are about. */
-static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
+static bool has_server_of_alert(const dt_alerts *a, enum dt_alert_kind kind)
 {
     return kind == DT_ALERT_INDEX_INCOMPLETE   ? a->env.config->redis_endpoints[0] != '\0'
            : kind == DT_ALERT_KAFKA_UNWRITABLE ? dt_config_has_kafka(a->env.config)
@@ -445,9 +445,9 @@ static enum dt_alert_kind kind_of_figure(unsigned i)
     return (enum dt_alert_kind)(i + 1 + DT_ALERT_TOPIC_KINDS);
 }
 
-static int64_t figure_of(const dt_alerts *a, unsigned i)
+static int64_t installation_figure(const dt_alerts *a, unsigned i)
 {
-    return has_part(a, kind_of_figure(i)) ? a->read.figures[i] : 0;
+    return has_server_of_alert(a, kind_of_figure(i)) ? a->read.figures[i] : 0;
 }
 
 /* Returns a figure of the installation. Some kinds count as 0 until they have been above 0 for HOLDS_US. */
@@ -459,7 +459,7 @@ static int64_t confirmed_figure(dt_alerts *a, unsigned i)
     const bool follows =
         kind == DT_ALERT_NO_LEADER && (a->read.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0 ||
                                        a->read.figures[DT_ALERT_KAFKA_UNWRITABLE - 1 - DT_ALERT_TOPIC_KINDS] > 0);
-    const int64_t figure = follows ? 0 : figure_of(a, i);
+    const int64_t figure = follows ? 0 : installation_figure(a, i);
     if (figure == 0)
         a->since_us[i] = 0;
     else if (!a->since_us[i])
@@ -481,14 +481,14 @@ static dt_status judge_installation(struct round *r)
                 j.row = &r->active[row];
         /* An active alert lasts until the figure itself is 0, because only its beginning waits for HOLDS_US. */
         int64_t figure = confirmed_figure(r->a, i);
-        if (j.row && has_part(r->a, kind))
+        if (j.row && has_server_of_alert(r->a, kind))
             figure = r->a->read.figures[i];
-        status = judge_one(r, &j, figure, 1);
+        status = judge_figure(r, &j, figure, 1);
     }
     return status;
 }
 
-static dt_status judge(dt_alerts *a, struct dt_error *err)
+static dt_status judge_all_figures(dt_alerts *a, struct dt_error *err)
 {
     struct round r = {.a = a, .now_ms = a->read.now_ms, .err = err};
     struct dt_alert_list found = {.n = 0};
@@ -525,15 +525,15 @@ static dt_status judge(dt_alerts *a, struct dt_error *err)
     return DT_OK;
 }
 
-static bool is_settling(const dt_alerts *a)
+static bool has_figure_above_zero(const dt_alerts *a)
 {
     bool any = false;
     for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
-        any = any || figure_of(a, i);
+        any = any || installation_figure(a, i);
     return any;
 }
 
-static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struct dt_error *err)
+static dt_status read_watched_figures(dt_alerts *a, struct dt_alert_watched *now, struct dt_error *err)
 {
     dt_status status = dt_store_watch_alerts(a->judge_store, a->env.process, now, err);
     if (status != DT_OK)
@@ -566,7 +566,7 @@ static dt_status watch_figures(dt_alerts *a, struct dt_alert_watched *now, struc
         return status;
     a->read = *now;
     a->has_read = true;
-    return news || a->topics.n || a->n_active || is_settling(a) ? judge(a, err) : DT_OK;
+    return news || a->topics.n || a->n_active || has_figure_above_zero(a) ? judge_all_figures(a, err) : DT_OK;
 }
 
 static int64_t judge_alerts(void *alerts, void *store)
@@ -575,7 +575,7 @@ static int64_t judge_alerts(void *alerts, void *store)
     struct dt_error err = {0};
     struct dt_alert_watched now;
     a->judge_store = store;
-    const dt_status status = watch_figures(a, &now, &err);
+    const dt_status status = read_watched_figures(a, &now, &err);
     if (status != DT_OK)
         a->has_read = false;
     if (status == DT_DEPOSED) /* the next tick finds out which process has the lease */
@@ -585,7 +585,7 @@ static int64_t judge_alerts(void *alerts, void *store)
                                status == DT_FORBIDDEN ? FORBIDDEN_US : RETRY_US);
     if (!now.ours)
         return mono_us(a) + (now.lease_ms > 0 ? 1000 * now.lease_ms + RENEWED_US : WATCH_US);
-    return mono_us(a) + (is_settling(a) ? SETTLE_US : a->topics.n || a->n_active ? WATCH_US : REST_US);
+    return mono_us(a) + (has_figure_above_zero(a) ? SETTLE_US : a->topics.n || a->n_active ? WATCH_US : REST_US);
 }
 
 /* ---- life ---- */
@@ -656,7 +656,8 @@ dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct 
 
 void dt_alerts_leave(void *alerts)
 {
-    dt_chore_stop(&((dt_alerts *)alerts)->judge);
+    dt_alerts *a = alerts;
+    dt_chore_stop(&a->judge);
 }
 
 void dt_alerts_stop(void *alerts)

@@ -97,7 +97,7 @@ void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, e
     dt_json_end_object(out);
 }
 
-static dt_status write_text(const struct dt_message_row *m, struct dt_arena *arena, struct dt_outbox_text *out)
+static dt_status write_alert_text(const struct dt_message_row *m, struct dt_arena *arena, struct dt_outbox_text *out)
 {
     const struct dt_alert alert = {.id = m->alert,
                                    .topic = m->topic,
@@ -114,8 +114,8 @@ static dt_status write_text(const struct dt_message_row *m, struct dt_arena *are
     return out->key.p && out->id.p && out->body.p ? DT_OK : DT_NOMEM;
 }
 
-static dt_status find_way(const struct dt_config *config, dt_json *json, const struct dt_message_row *m,
-                          struct dt_arena *arena, struct dt_outbox_way *way)
+static dt_status find_alert_target(const struct dt_config *config, dt_json *json, const struct dt_message_row *m,
+                                   struct dt_arena *arena, struct dt_outbox_way *way)
 {
     struct dt_alert_setting setting;
     *way = (struct dt_outbox_way){.url = dt_str(config->alerts_url)};
@@ -156,5 +156,5 @@ const struct dt_outbox_kind dt_alert_messages = {.kind = DT_MESSAGE_ALERT,
                                                  .area = "alerts",
                                                  .failed = "a message about an alert did not arrive: it is sent again",
                                                  .given_up = "a message about an alert is given up",
-                                                 .text = write_text,
-                                                 .way = find_way};
+                                                 .text = write_alert_text,
+                                                 .way = find_alert_target};

@@ -78,7 +78,7 @@ static dt_status query_number(dt_db *db, const char *sql, struct dt_params param
 /* *room: whether the outbox has room for another webhook (or, with `kafka`, for another message to Kafka). Webhooks and
  * messages to Kafka are counted separately, because messages to Kafka wait while no dispatcher is live, and must not
  * block webhooks. If the outbox is full, an owner with few such messages still gets room. */
-static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *room, struct dt_error *err)
+static dt_status find_outbox_room(dt_db *db, bool kafka, struct dt_str topic, bool *room, struct dt_error *err)
 {
     int64_t all = 0;
     int64_t own = 0;
@@ -140,9 +140,9 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     size_t n = 0;
     bool room[] = {false, false}; /* whether there is room for a webhook, and for a message to Kafka */
     if (change.targets & ~(unsigned)DT_ALERT_TO_KAFKA)
-        status = find_room(db, false, topic, &room[0], err);
+        status = find_outbox_room(db, false, topic, &room[0], err);
     if (status == DT_OK && change.targets & DT_ALERT_TO_KAFKA)
-        status = find_room(db, true, topic, &room[1], err);
+        status = find_outbox_room(db, true, topic, &room[1], err);
     for (unsigned i = 0; i < TARGETS; i++)
         if (change.targets & (1u << i) && room[(1u << i) == DT_ALERT_TO_KAFKA]) {
             const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),    DT_P_INT(change.event),   DT_P_INT(i + 1),
@@ -186,7 +186,7 @@ dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err)
 
 #define SLICE_ROWS 10000
 
-static dt_status ask_watch(dt_store *, dt_db *db, void *arg, struct dt_error *err)
+static dt_status query_watched_alerts(dt_store *, dt_db *db, void *arg, struct dt_error *err)
 {
     return dt_db_query_index(db, dt_sql_watch_alerts, DT_PARAMS(DT_P_INT(*(const int64_t *)arg)), err);
 }
@@ -195,7 +195,7 @@ dt_status dt_store_watch_alerts(dt_store *store, int64_t process, struct dt_aler
 {
     dt_db *db;
     *out = (struct dt_alert_watched){0};
-    dt_status status = dt_store_first(store, &db, ask_watch, &process, err);
+    dt_status status = dt_store_first(store, &db, query_watched_alerts, &process, err);
     if (status != DT_OK)
         return status;
     if (dt_db_next(db)) {

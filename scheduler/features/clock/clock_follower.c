@@ -11,7 +11,7 @@ struct dt_clock_follower {
     bool failed;     /* the last read failed, and that was logged */
 };
 
-static void ask_watcher(void *arg, struct dt_watch *watch)
+static void fill_watch_request(void *arg, struct dt_watch *watch)
 {
     dt_clock_follower *f = arg;
     watch->clock = true;
@@ -20,7 +20,7 @@ static void ask_watcher(void *arg, struct dt_watch *watch)
 
 /* Reads the clock after each answer of the watcher, even if the clock has not changed, because its offset from the
  * server's time drifts. */
-static void watcher_answered(void *arg, dt_status status, const struct dt_watched *, dt_store *store)
+static void on_watch_answered(void *arg, dt_status status, const struct dt_watched *, dt_store *store)
 {
     dt_clock_follower *f = arg;
     struct dt_test_clock clock;
@@ -52,7 +52,7 @@ dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_cloc
     if (!f)
         return dt_fail(err, DT_NOMEM, "out of memory");
     f->env = *env;
-    f->listener = (struct dt_watch_listener){.ask = ask_watcher, .told = watcher_answered, .arg = f};
+    f->listener = (struct dt_watch_listener){.ask = fill_watch_request, .told = on_watch_answered, .arg = f};
     dt_watcher_add(env->watcher, &f->listener);
     *out = f;
     return DT_OK;

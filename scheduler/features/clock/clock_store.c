@@ -143,7 +143,7 @@ struct walk {
 };
 
 /* Finds out whether a job or schedule that fell due in (from, at] still has to be dispatched or checked. */
-static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
+static dt_status has_undone_work(struct walk *w, int64_t from_ms, bool *some)
 {
     const struct dt_param at = DT_P_INT(w->at_ms);
     int64_t found;
@@ -154,7 +154,7 @@ static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
 }
 
 /* Finds out whether more attempts have no result than at the end of the previous instant. */
-static dt_status is_unreported(struct walk *w, int64_t, bool *some)
+static dt_status has_unreported_attempts(struct walk *w, int64_t, bool *some)
 {
     int64_t found;
     dt_status status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &found, w->err);
@@ -163,8 +163,8 @@ static dt_status is_unreported(struct walk *w, int64_t, bool *some)
 }
 
 /* Calls `look` every LOOK_US until it sets *some to false, or most_us have passed. *some: whether the time ran out. */
-static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
-                            int64_t from_ms, int64_t most_us, bool *some)
+static dt_status poll_while_some(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
+                                 int64_t from_ms, int64_t most_us, bool *some)
 {
     const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + most_us;
@@ -180,14 +180,14 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
 
 /* Waits until the due jobs are dispatched, then for their results. If a result makes a job due at this instant, waits
  * again. */
-static dt_status settle_instant(struct walk *w, int64_t from_ms)
+static dt_status wait_until_instant_is_done(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;
-    dt_status status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
+    dt_status status = poll_while_some(w, has_undone_work, from_ms, PATIENCE_US, &undone);
     if (status == DT_OK)
-        status = wait_while(w, is_unreported, from_ms, w->ask->wait_ms * 1000, &unreported);
+        status = poll_while_some(w, has_unreported_attempts, from_ms, w->ask->wait_ms * 1000, &unreported);
     if (status == DT_OK && !undone)
-        status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
+        status = poll_while_some(w, has_undone_work, from_ms, PATIENCE_US, &undone);
     if (status == DT_OK)
         status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
     w->ask->whole &= !undone;
@@ -201,7 +201,7 @@ static dt_status change_clock(struct walk *w, const char *sql, struct dt_params 
     return status;
 }
 
-static dt_status walk_one_instant(struct walk *w)
+static dt_status advance_one_instant(struct walk *w)
 {
     const int64_t from_ms = w->at_ms;
     const struct dt_param from = DT_P_INT(from_ms);
@@ -227,10 +227,10 @@ static dt_status walk_one_instant(struct walk *w)
         return status;
     w->at_ms = next_ms;
     w->ask->steps++;
-    return settle_instant(w, from_ms);
+    return wait_until_instant_is_done(w, from_ms);
 }
 
-static dt_status walk_to_end(struct walk *w)
+static dt_status advance_to_end(struct walk *w)
 {
     const bool goes_on = !w->clock->time.frozen_ms;
     dt_status status = DT_OK;
@@ -244,7 +244,7 @@ static dt_status walk_to_end(struct walk *w)
         status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
     }
     while (status == DT_OK && w->at_ms < w->end_ms && dt_clock_mono_us(dt_clock_system()) < w->until_us)
-        status = walk_one_instant(w);
+        status = advance_one_instant(w);
     w->ask->left_ms = w->end_ms - w->at_ms;
     if (!goes_on || !w->at_ms)
         return status;
@@ -266,7 +266,7 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
     ask->whole = true;
     dt_status status = lock_clock(store, &w.lease, &w.db, out, &why);
     if (status == DT_OK)
-        status = walk_to_end(&w);
+        status = advance_to_end(&w);
     dt_work_lease_release(store, &w.lease);
     /* The clock may have run since it was read, so it is read again. If that fails, *out has the earlier reading. */
     if (status == DT_OK) {

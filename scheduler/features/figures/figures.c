@@ -41,7 +41,7 @@ typedef struct {
 
 /* Returns by how much each bucket has grown since the last call, summed over all histograms. All histograms have the
  * same bounds. */
-static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
+static size_t take_lateness_growth(dt_figures *f, struct dt_lateness out[static BUCKETS])
 {
     size_t n = 0;
     for (size_t i = 0; i < BUCKETS; i++) {
@@ -64,14 +64,14 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
 }
 
 /* Writes the figures since the last write, into the rows of the step that contains at_ms. */
-static void write_step(dt_figures *f, dt_store *store, int64_t at_ms)
+static void write_figures_step(dt_figures *f, dt_store *store, int64_t at_ms)
 {
     struct dt_lateness late[BUCKETS];
     struct dt_error err = {0};
     const int64_t now_us = dt_clock_mono_us(f->env.clock);
     bool moved = dt_tally_take(&f->tally);
     struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = late};
-    step.n_lateness = take_lateness(f, late);
+    step.n_lateness = take_lateness_growth(f, late);
     step.overdue = (int64_t)dt_metric_value(dt_metric_find("duetime_overdue_jobs")); /* 0 in a process that leads no
                                                                                       * shard */
     for (int i = 0; i < DT_TALLIES; i++)
@@ -101,7 +101,7 @@ static int64_t tick_figures(void *arg, void *store)
     const int64_t now_ms = dt_refclock_earliest_ms(f->env.ref);
     const int64_t begins_ms = now_ms - now_ms % DT_FINE_MS;
     if (f->begins_ms && begins_ms > f->begins_ms)
-        write_step(f, store, f->begins_ms);
+        write_figures_step(f, store, f->begins_ms);
     f->begins_ms = begins_ms;
     return dt_refclock_mono_us_at(f->env.ref, begins_ms + DT_FINE_MS);
 }

@@ -73,7 +73,8 @@ dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *st
     return status;
 }
 
-static dt_status delete_old(dt_db *db, const char *sql, int64_t now_ms, size_t limit, bool *more, struct dt_error *err)
+static dt_status delete_old_figures(dt_db *db, const char *sql, int64_t now_ms, size_t limit, bool *more,
+                                    struct dt_error *err)
 {
     static const int64_t kept_ms[STEPS] = {DT_FINE_KEPT_MS, DT_COARSE_KEPT_MS};
     dt_status status = DT_OK;
@@ -92,13 +93,13 @@ dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit,
     *more = false;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = delete_old(db, dt_sql_delete_old_figures, now_ms, limit, more, err);
-    return status == DT_OK ? delete_old(db, dt_sql_delete_old_lateness, now_ms, limit, more, err) : status;
+        status = delete_old_figures(db, dt_sql_delete_old_figures, now_ms, limit, more, err);
+    return status == DT_OK ? delete_old_figures(db, dt_sql_delete_old_lateness, now_ms, limit, more, err) : status;
 }
 
 /* ---- reading ---- */
 
-static dt_status read_slot(const dt_db *db, struct dt_arena *, void *row, void *)
+static dt_status read_figures_row(const dt_db *db, struct dt_arena *, void *row, void *)
 {
     struct dt_figures_row *r = row;
     *r = (struct dt_figures_row){.slot = dt_db_i64(db, 0), .overdue = dt_db_i64(db, 1 + DT_TALLIES)};
@@ -114,7 +115,7 @@ dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range
     return dt_store_read(store, dt_sql_select_figures,
                          DT_PARAMS(DT_P_INT(range->slot_ms), DT_P_INT(range->step_ms), DT_P_STR(topic),
                                    DT_P_INT(range->from_ms), DT_P_INT(range->to_ms)),
-                         arena, DT_ROWS(out, n, read_slot), err);
+                         arena, DT_ROWS(out, n, read_figures_row), err);
 }
 
 static dt_status read_overdue_topic(const dt_db *db, struct dt_arena *arena, void *row, void *)
@@ -282,7 +283,7 @@ dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit,
 
 /* Returns the gauge of a topic. If the topic has none, adds one. Returns NULL if there are DT_BACKLOG_TOPICS gauges
  * already. */
-static struct dt_backlog_row *gauge_of_topic(struct dt_backlog *b, struct dt_str topic)
+static struct dt_backlog_row *find_or_add_topic_gauge(struct dt_backlog *b, struct dt_str topic)
 {
     char label[DT_TOPIC_MAX + 16];
     for (size_t i = 0; i < b->n; i++)
@@ -315,7 +316,7 @@ dt_status dt_backlog_tell(struct dt_backlog *b, dt_store *store, int64_t now_ms,
     for (size_t i = 0; i < b->n; i++)
         dt_metric_set(b->rows[i].jobs, 0);
     for (size_t i = 0; i < n; i++) {
-        struct dt_backlog_row *row = topics[i].paused ? NULL : gauge_of_topic(b, topics[i].topic);
+        struct dt_backlog_row *row = topics[i].paused ? NULL : find_or_add_topic_gauge(b, topics[i].topic);
         if (row)
             dt_metric_set(row->jobs, (double)topics[i].jobs);
     }

@@ -104,7 +104,7 @@ static dt_status read_topic_share(const dt_db *db, struct dt_arena *arena, void 
     return share->topic.p ? DT_OK : DT_NOMEM;
 }
 
-static int by_share(const void *a, const void *b)
+static int compare_by_share(const void *a, const void *b)
 {
     const struct dt_forecast_share *x = a;
     const struct dt_forecast_share *y = b;
@@ -113,7 +113,7 @@ static int by_share(const void *a, const void *b)
 
 /* Returns how the jobs of a piece (home day modulo 32) are divided among the topics. Reads this from MySQL once for a
  * forecast. */
-static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
+static dt_status read_topic_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
 {
     dt_assert_cmp(piece, <, DT_COUNT_PIECES);
     struct dt_forecast_shares *shares = &f->shares[piece];
@@ -138,7 +138,7 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
         shares->asked += v[i].scheduled;
         v[shares->n++] = v[i];
     }
-    qsort(v, shares->n, sizeof(*v), by_share);
+    qsort(v, shares->n, sizeof(*v), compare_by_share);
     if (shares->n > dt_forecast_topics(f->ask))
         shares->n = dt_forecast_topics(f->ask);
     return DT_OK;
@@ -158,7 +158,7 @@ static int64_t add_with_carry(const struct dt_forecasting *f, double *sum, doubl
 dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last, const int64_t *totals)
 {
     struct dt_forecast_shares *shares;
-    dt_status status = read_shares(f, dt_count_piece(dt_job_id(day_ms, 0)), &shares);
+    dt_status status = read_topic_shares(f, dt_count_piece(dt_job_id(day_ms, 0)), &shares);
     if (status != DT_OK || shares->all == 0)
         return status;
     f->out->topics_counted = false;
@@ -175,14 +175,14 @@ dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t fir
 
 /* ---- sorting and merging parts ---- */
 
-static int by_step_and_topic(const void *a, const void *b)
+static int compare_by_step_and_topic(const void *a, const void *b)
 {
     const struct dt_forecast_part *x = a;
     const struct dt_forecast_part *y = b;
     return x->step != y->step ? (x->step < y->step ? -1 : 1) : dt_str_order(x->topic, y->topic);
 }
 
-static int by_step_and_size(const void *a, const void *b)
+static int compare_by_step_and_size(const void *a, const void *b)
 {
     const struct dt_forecast_part *x = a;
     const struct dt_forecast_part *y = b;
@@ -198,9 +198,9 @@ static void merge_parts(struct dt_forecast *out)
     struct dt_forecast_part *v = out->parts;
     if (!v)
         return;
-    qsort(v, out->n_parts, sizeof(*v), by_step_and_topic);
+    qsort(v, out->n_parts, sizeof(*v), compare_by_step_and_topic);
     for (size_t i = 0; i < out->n_parts; i++) {
-        if (n > 0 && by_step_and_topic(&v[n - 1], &v[i]) == 0)
+        if (n > 0 && compare_by_step_and_topic(&v[n - 1], &v[i]) == 0)
             v[n - 1].due += v[i].due;
         else
             v[n++] = v[i];
@@ -240,7 +240,7 @@ struct sample {
     int slots; /* the sample has the jobs in the first slots (classes of ids, job/shard.h), this many of them */
 };
 
-static size_t step_of(const struct dt_forecasting *f, int64_t ms)
+static size_t step_index_of(const struct dt_forecasting *f, int64_t ms)
 {
     return (size_t)((ms - f->ask->from_ms) / f->ask->step_ms);
 }
@@ -308,13 +308,13 @@ static dt_status count_steps(struct dt_forecasting *f, struct total *totals)
 
 /* Returns the estimated number of scheduled jobs in a step. If no entry of the step is in the sample, counts every
  * entry as scheduled. */
-static int64_t scheduled_of(const struct total *total)
+static int64_t estimate_scheduled(const struct total *total)
 {
     return total->seen == 0 ? total->entries
                             : (int64_t)((double)total->entries * (double)total->scheduled / (double)total->seen + 0.5);
 }
 
-static dt_status count_near(struct dt_forecasting *f, struct sample *s)
+static dt_status count_near_jobs(struct dt_forecasting *f, struct sample *s)
 {
     const size_t steps = f->ask->steps;
     struct total *totals = dt_arena_alloc(f->arena, steps * sizeof(*totals));
@@ -327,12 +327,12 @@ static dt_status count_near(struct dt_forecasting *f, struct sample *s)
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < s->n; i++) {
-        struct total *total = &totals[step_of(f, s->v[i].due_ms)];
+        struct total *total = &totals[step_index_of(f, s->v[i].due_ms)];
         total->seen++;
         total->scheduled += is_scheduled(&s->of[i]);
     }
     for (size_t step = 0; step < steps; step++) {
-        dt_forecast_add(f, step, scheduled_of(&totals[step]));
+        dt_forecast_add(f, step, estimate_scheduled(&totals[step]));
         if (totals[step].scheduled != totals[step].seen)
             dt_forecast_estimated_from(f, f->ask->from_ms + (int64_t)step * f->ask->step_ms);
     }
@@ -340,12 +340,12 @@ static dt_status count_near(struct dt_forecasting *f, struct sample *s)
     dt_assert_cmp(f->out->n_parts, ==, 0);
     for (size_t i = 0; i < s->n; i++)
         if (is_scheduled(&s->of[i]))
-            dt_forecast_add_part(f, step_of(f, s->v[i].due_ms), s->of[i].topic, 1);
+            dt_forecast_add_part(f, step_index_of(f, s->v[i].due_ms), s->of[i].topic, 1);
     merge_parts(f->out);
     for (size_t i = 0; i < f->out->n_parts; i++) {
         struct dt_forecast_part *part = &f->out->parts[i];
         const struct total *total = &totals[part->step];
-        part->due = (int64_t)((double)part->due * (double)scheduled_of(total) / (double)total->scheduled + 0.5);
+        part->due = (int64_t)((double)part->due * (double)estimate_scheduled(total) / (double)total->scheduled + 0.5);
     }
     f->out->topics_counted = false;
     return DT_OK;
@@ -353,8 +353,7 @@ static dt_status count_near(struct dt_forecasting *f, struct sample *s)
 
 /* ---- estimates by the optimizer ---- */
 
-static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, int64_t reached_ms,
-                                  double factor)
+static dt_status estimate_steps(struct dt_forecasting *f, size_t first, size_t last, int64_t reached_ms, double factor)
 {
     int64_t rows;
     int64_t from_ms = f->ask->from_ms + (int64_t)first * f->ask->step_ms;
@@ -372,7 +371,7 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
 
 /* Estimates the jobs that are due at reached_ms or later. For a large range the optimizer estimates about twice the
  * real number. So the estimate for a first range, whose number of entries is known, gives a factor. */
-static dt_status estimate_near(struct dt_forecasting *f, int64_t reached_ms)
+static dt_status estimate_near_jobs(struct dt_forecasting *f, int64_t reached_ms)
 {
     const int64_t from_ms = f->ask->from_ms;
     const size_t steps = f->ask->steps;
@@ -387,14 +386,14 @@ static dt_status estimate_near(struct dt_forecasting *f, int64_t reached_ms)
     if (status == DT_OK && rows > MEASURED)
         factor = (double)MEASURED / (double)rows;
     dt_forecast_estimated_from(f, reached_ms);
-    for (size_t first = step_of(f, reached_ms); first < steps && status == DT_OK; first += each)
-        status = estimate_stretch(f, first, first + each < steps ? first + each : steps, reached_ms, factor);
+    for (size_t first = step_index_of(f, reached_ms); first < steps && status == DT_OK; first += each)
+        status = estimate_steps(f, first, first + each < steps ? first + each : steps, reached_ms, factor);
     return status;
 }
 
 /* ---- if only some topics are requested ---- */
 
-static dt_status count_bound(struct dt_forecasting *f)
+static dt_status count_up_to_bound(struct dt_forecasting *f)
 {
     const struct dt_param topic = DT_P_STR(f->ask->topic);
     const int64_t end_ms = dt_forecast_end_ms(f->ask);
@@ -414,7 +413,7 @@ static dt_status count_bound(struct dt_forecasting *f)
         if (status == DT_OK)
             status = dt_db_end(f->db, f->err);
     }
-    return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate_near(f, reached_ms);
+    return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate_near_jobs(f, reached_ms);
 }
 
 dt_status dt_forecast_finish(struct dt_forecasting *f)
@@ -424,7 +423,7 @@ dt_status dt_forecast_finish(struct dt_forecasting *f)
         size_t n = 0;
         size_t of_step = 0;
         merge_parts(f->out);
-        qsort(v, f->out->n_parts, sizeof(*v), by_step_and_size);
+        qsort(v, f->out->n_parts, sizeof(*v), compare_by_step_and_size);
         for (size_t i = 0; i < f->out->n_parts; i++) { /* keeps, for each step, the topics with the most jobs */
             of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
             if (of_step < dt_forecast_topics(f->ask))
@@ -445,15 +444,15 @@ dt_status dt_forecast_near(struct dt_forecasting *f)
     int64_t rows;
     int64_t end_ms = dt_forecast_end_ms(f->ask);
     if (dt_forecast_is_bound(f->ask))
-        return count_bound(f);
+        return count_up_to_bound(f);
     dt_status status = dt_forecast_estimate(f, 1, f->ask->from_ms, end_ms, &rows);
     if (status != DT_OK)
         return status;
     if (rows <= DT_FORECAST_LOOKED_UP)
         return dt_forecast_count(f, 1, f->ask->from_ms, end_ms);
     if (rows > DT_FORECAST_COUNTED)
-        return estimate_near(f, f->ask->from_ms);
+        return estimate_near_jobs(f, f->ask->from_ms);
     rows = rows < ROOM ? ROOM : rows;
     struct sample s = {.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1};
-    return count_near(f, &s);
+    return count_near_jobs(f, &s);
 }

@@ -72,7 +72,7 @@ static void sum_later_fires(const struct dt_forecasting *f, const struct evenly 
     }
 }
 
-static int evens_by_topic(const void *a, const void *b)
+static int compare_evens_by_topic(const void *a, const void *b)
 {
     return dt_str_order(((const struct evenly *)a)->topic, ((const struct evenly *)b)->topic);
 }
@@ -84,7 +84,7 @@ struct run {
     double rate; /* fires per millisecond */
 };
 
-static int by_rate(const void *a, const void *b)
+static int compare_by_rate(const void *a, const void *b)
 {
     double x = ((const struct run *)a)->rate;
     double y = ((const struct run *)b)->rate;
@@ -102,7 +102,7 @@ static dt_status add_later_fires(struct dt_forecasting *f, struct evens *evens)
     size_t n = 0;
     if (!runs || !more || !fires)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
-    qsort(evens->v, evens->n, sizeof(*evens->v), evens_by_topic);
+    qsort(evens->v, evens->n, sizeof(*evens->v), compare_evens_by_topic);
     for (size_t i = 0; i < evens->n; i++) {
         const struct evenly *e = &evens->v[i];
         dt_forecast_estimated_from(f, e->last_ms);
@@ -111,7 +111,7 @@ static dt_status add_later_fires(struct dt_forecasting *f, struct evens *evens)
         runs[n - 1].n++;
         runs[n - 1].rate += 1 / e->each_ms;
     }
-    qsort(runs, n, sizeof(*runs), by_rate);
+    qsort(runs, n, sizeof(*runs), compare_by_rate);
     for (size_t i = 0; i < n && i < dt_forecast_topics(f->ask); i++) {
         sum_later_fires(f, runs[i].v, runs[i].n, more, fires);
         for (size_t step = 0; step < steps; step++)
@@ -196,7 +196,7 @@ static dt_status count_days(struct dt_forecasting *f, struct days *days)
 }
 
 /* Estimates the jobs of days [first, end) together, and gives each day the same number. */
-static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, size_t first, size_t end)
+static dt_status estimate_days_together(struct dt_forecasting *f, struct days *days, size_t first, size_t end)
 {
     int64_t from_ms = days->first_ms + (int64_t)first * DT_FORECAST_DAY_MS;
     int64_t to_ms = days->first_ms + (int64_t)end * DT_FORECAST_DAY_MS;
@@ -208,13 +208,13 @@ static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, siz
 }
 
 /* Returns how many of a day's jobs are due before a time, if they are spread evenly over the day. */
-static int64_t jobs_before(int64_t jobs, int64_t day_ms, int64_t ms)
+static int64_t count_jobs_before(int64_t jobs, int64_t day_ms, int64_t ms)
 {
     int64_t since_ms = ms <= day_ms ? 0 : ms - day_ms < DT_FORECAST_DAY_MS ? ms - day_ms : DT_FORECAST_DAY_MS;
     return (int64_t)((double)jobs * (double)since_ms / (double)DT_FORECAST_DAY_MS + 0.5);
 }
 
-static dt_status spread_day(struct dt_forecasting *f, int64_t day_ms, int64_t jobs)
+static dt_status spread_day_over_steps(struct dt_forecasting *f, int64_t day_ms, int64_t jobs)
 {
     const struct dt_forecast_ask *ask = f->ask;
     int64_t from_ms = day_ms > ask->from_ms ? day_ms : ask->from_ms;
@@ -226,7 +226,8 @@ static dt_status spread_day(struct dt_forecasting *f, int64_t day_ms, int64_t jo
         return dt_fail(f->err, DT_NOMEM, "out of memory");
     for (size_t step = first; step < last; step++) {
         int64_t at_ms = ask->from_ms + (int64_t)step * ask->step_ms;
-        totals[step - first] = jobs_before(jobs, day_ms, at_ms + ask->step_ms) - jobs_before(jobs, day_ms, at_ms);
+        totals[step - first] =
+            count_jobs_before(jobs, day_ms, at_ms + ask->step_ms) - count_jobs_before(jobs, day_ms, at_ms);
         dt_forecast_add(f, step, totals[step - first]);
     }
     if (ask->from_ms > day_ms || ask->step_ms < DT_FORECAST_DAY_MS || ask->from_ms % DT_FORECAST_DAY_MS)
@@ -255,14 +256,14 @@ static dt_status add_far_jobs(struct dt_forecasting *f)
         const size_t single = days.n < ESTIMATED_DAYS ? days.n : ESTIMATED_DAYS;
         const size_t each = (days.n - single + ESTIMATED_LATER - 1) / ESTIMATED_LATER;
         for (size_t i = 0; i < single && status == DT_OK; i++)
-            status = estimate_alike(f, &days, i, i + 1);
+            status = estimate_days_together(f, &days, i, i + 1);
         for (size_t i = single; i < days.n && status == DT_OK; i += each)
-            status = estimate_alike(f, &days, i, i + each < days.n ? i + each : days.n);
+            status = estimate_days_together(f, &days, i, i + each < days.n ? i + each : days.n);
         dt_forecast_estimated_from(f, f->ask->from_ms);
     }
     for (size_t i = 0; i < days.n && status == DT_OK; i++)
         if (days.jobs[i] > 0)
-            status = spread_day(f, days.first_ms + (int64_t)i * DT_FORECAST_DAY_MS, days.jobs[i]);
+            status = spread_day_over_steps(f, days.first_ms + (int64_t)i * DT_FORECAST_DAY_MS, days.jobs[i]);
     return status;
 }
 

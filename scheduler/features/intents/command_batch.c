@@ -54,7 +54,7 @@ struct carrying {
 
 /* ---- the partitions' rows ---- */
 
-static dt_status compare_place(void *arg)
+static dt_status compare_stored_offset(void *arg)
 {
     struct carrying *c = arg;
     for (size_t i = 0; i < c->batch->n_places; i++)
@@ -63,7 +63,7 @@ static dt_status compare_place(void *arg)
     return DT_OK;
 }
 
-static dt_status lock_places(struct carrying *c)
+static dt_status lock_partition_offsets(struct carrying *c)
 {
     struct dt_command_batch *b = c->batch;
     int64_t *ids = dt_arena_alloc(&c->taker->arena, (b->n_places + 1) * sizeof(*ids));
@@ -80,14 +80,14 @@ static dt_status lock_places(struct carrying *c)
         if (b->places[i].touched)
             ids[n++] = b->places[i].partition;
     c->agreed = 0;
-    dt_status status =
-        dt_id_in_read(c->db, &dt_sql_lock_command_offsets, DT_NO_PARAMS, DT_IDS(ids, n), compare_place, c, c->err);
+    dt_status status = dt_id_in_read(c->db, &dt_sql_lock_command_offsets, DT_NO_PARAMS, DT_IDS(ids, n),
+                                     compare_stored_offset, c, c->err);
     return status == DT_OK && !DT_GUARD(COMMAND_PLACE, c->agreed == n)
                ? dt_fail(c->err, DT_DEPOSED, "another reader has advanced the offset")
                : status;
 }
 
-static dt_status raise_places(struct carrying *c)
+static dt_status advance_partition_offsets(struct carrying *c)
 {
     struct dt_strbuf list = {0};
     uint64_t changed = 0;
@@ -174,7 +174,7 @@ static dt_status decode_commands(struct carrying *c)
 /* ---- reports ---- */
 
 /* Returns whether to carry the message out: it is not refused, and no earlier message of its partition waits. */
-static bool may_continue(struct dt_intent *x)
+static bool may_carry_out(struct dt_intent *x)
 {
     if (*x->stopped)
         x->outcome = DT_INTENT_WAITS;
@@ -182,7 +182,7 @@ static bool may_continue(struct dt_intent *x)
 }
 
 /* Finds the job that a report is for. If there is no such job, refuses the command. */
-static dt_status find_reported(struct carrying *c, struct dt_command *command)
+static dt_status find_reported_job(struct carrying *c, struct dt_command *command)
 {
     struct dt_intent *x = command->intent;
     dt_status status = DT_OK;
@@ -236,9 +236,9 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
     size_t k = 0;
     dt_status status = DT_OK;
     for (size_t i = from; i < from + n && status == DT_OK; i++) {
-        if (!may_continue(&c->intents[i]))
+        if (!may_carry_out(&c->intents[i]))
             continue;
-        status = find_reported(c, &c->commands[i]);
+        status = find_reported_job(c, &c->commands[i]);
         if (c->intents[i].outcome != DT_INTENT_REFUSED)
             v[n_open++] = (struct dt_apply){.result = c->commands[i].result};
     }
@@ -260,7 +260,7 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
 
 enum kind { CHANGES, TOPIC, REPORTS };
 
-static enum kind kind_of_run(const struct dt_command *command)
+static enum kind run_kind_of(const struct dt_command *command)
 {
     if (command->intent->outcome == DT_INTENT_REFUSED || command->action <= DT_COMMAND_RUN_NOW)
         return CHANGES;
@@ -271,10 +271,10 @@ static dt_status carry_out_runs(struct carrying *c)
 {
     dt_status status = DT_OK;
     for (size_t from = 0, n; from < c->batch->n && status == DT_OK; from += n) {
-        const enum kind kind = kind_of_run(&c->commands[from]);
+        const enum kind kind = run_kind_of(&c->commands[from]);
         n = 1;
         if (kind == CHANGES || (kind == REPORTS && !c->reports_singly))
-            while (from + n < c->batch->n && kind_of_run(&c->commands[from + n]) == kind)
+            while (from + n < c->batch->n && run_kind_of(&c->commands[from + n]) == kind)
                 n++;
         struct dt_intent *x = &c->intents[from];
         if (kind == REPORTS)
@@ -283,7 +283,7 @@ static dt_status carry_out_runs(struct carrying *c)
             c->txn.v = x;
             c->txn.n = n;
             status = dt_intents_in_txn(&c->txn, c->err);
-        } else if (may_continue(x)) {
+        } else if (may_carry_out(x)) {
             const struct dt_topic_pausing pausing = {.name = x->topic,
                                                      .paused = c->commands[from].action == DT_COMMAND_PAUSE,
                                                      .actor = dt_store_actor(c->taker->store)};
@@ -318,7 +318,7 @@ static struct dt_str keep_answer_text(struct carrying *c, struct dt_strbuf *text
 }
 
 /* Returns whether the command made a job: a create does, and a replace does if the job did not exist. */
-static bool makes_job(const struct dt_command *command)
+static bool has_made_job(const struct dt_command *command)
 {
     return command->action == DT_COMMAND_CREATE ||
            (command->action == DT_COMMAND_REPLACE && command->intent->insert.replace);
@@ -335,9 +335,9 @@ static dt_status find_job(struct carrying *c, const struct dt_command *command, 
         *job = x->job;
         return status;
     }
-    if (makes_job(command) && x->insert.outcome == DT_INSERT_SAME)
+    if (has_made_job(command) && x->insert.outcome == DT_INSERT_SAME)
         return dt_job_read_in_txn(&txn, x->insert.existing_id, job, c->err);
-    if (makes_job(command))
+    if (has_made_job(command))
         dt_job_from_new(job, &x->insert.job, c->now_ms);
     else
         *job = x->job;
@@ -345,7 +345,7 @@ static dt_status find_job(struct carrying *c, const struct dt_command *command, 
 }
 
 /* Finds the value of `waiting_for`. REST would show the same, unless a leader is missing or a limit is reached. */
-static dt_status find_waiting_for(struct carrying *c, const struct dt_job *job, const char **out)
+static dt_status find_wait_reason(struct carrying *c, const struct dt_job *job, const char **out)
 {
     dt_status status = DT_OK;
     /* The topic that was read last is kept, because most answers are about the same topic. */
@@ -371,7 +371,7 @@ static const char *outcome_word(const struct dt_command *command)
 }
 
 /* Makes the body of REST's answer after success: the job, or some members of the topic. */
-static dt_status body_of(struct carrying *c, const struct dt_command *command, struct dt_str *out)
+static dt_status make_answer_body(struct carrying *c, const struct dt_command *command, struct dt_str *out)
 {
     struct dt_strbuf text = {0};
     dt_status status;
@@ -380,7 +380,7 @@ static dt_status body_of(struct carrying *c, const struct dt_command *command, s
         struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = c->taker->json};
         status = find_job(c, command, &job);
         if (status == DT_OK)
-            status = find_waiting_for(c, &job, &view.waiting_for);
+            status = find_wait_reason(c, &job, &view.waiting_for);
         if (status == DT_OK)
             dt_job_add(&text, &job, &view);
         if (status == DT_OK && text.n > REPLY_MAX) { /* too large for Kafka, so the payload is left out */
@@ -429,7 +429,7 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
     const bool replies = m->reply_to.p && !check_reply_to(c, m->reply_to);
     struct dt_str body = DT_STR_NONE;
     dt_status status = DT_OK;
-    int http = makes_job(command) && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
+    int http = has_made_job(command) && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
     if (refused) {
         struct dt_command_answer *a = new_answer(c);
         struct dt_message_header *headers = dt_arena_alloc(arena, (m->n_headers + 1) * sizeof(*headers));
@@ -449,7 +449,7 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
                                         .headers = headers,
                                         .n_headers = m->n_headers + 1};
     } else if (replies)
-        status = body_of(c, command, &body);
+        status = make_answer_body(c, command, &body);
     if (status == DT_OK && replies) {
         struct dt_command_answer *a = new_answer(c);
         struct dt_message_header *header = dt_arena_alloc(arena, sizeof(*header));
@@ -496,7 +496,7 @@ static dt_status add_all_answers(struct carrying *c)
 
 /* ---- the transaction of a batch ---- */
 
-static dt_status make_lists(struct carrying *c)
+static dt_status allocate_lists(struct carrying *c)
 {
     struct dt_command_taker *t = c->taker;
     struct dt_arena *arena = &t->arena;
@@ -527,14 +527,14 @@ static dt_status make_lists(struct carrying *c)
     return dt_intents_init(&c->txn, 0, c->err);
 }
 
-static dt_status carry_out_once(struct carrying *c)
+static dt_status try_carry_out(struct carrying *c)
 {
     dt_counts_init(&c->counts);
     dt_status status = dt_store_begin(c->taker->store, &c->db, &c->now_ms, c->err);
     if (status == DT_OK)
-        status = make_lists(c);
+        status = allocate_lists(c);
     if (status == DT_OK)
-        status = lock_places(c);
+        status = lock_partition_offsets(c);
     if (status == DT_OK)
         status = decode_commands(c);
     if (status == DT_OK)
@@ -543,7 +543,7 @@ static dt_status carry_out_once(struct carrying *c)
     if (status == DT_OK)
         status = add_all_answers(c);
     if (status == DT_OK)
-        status = raise_places(c);
+        status = advance_partition_offsets(c);
     DT_FAIL_POINT_STATUS("commands.raised", status, c->err);
     status = dt_counts_commit(c->db, &c->counts, status, c->err);
     DT_FAIL_POINT_STATUS("commands.committed", status, c->err);
@@ -562,7 +562,7 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
     do {
         status = dt_id_block_reserve(&t->ids, t->store, b->n, err);
         if (status == DT_OK)
-            status = dt_intents_ended(carry_out_once(&c), &t->ids, &c.singly);
+            status = dt_intents_ended(try_carry_out(&c), &t->ids, &c.singly);
     } while (dt_store_again(&again, status));
     if (status != DT_OK) {
         b->done = b->refused = b->waiting = 0;

@@ -32,14 +32,14 @@ static dt_status refuse_message_text(struct reading *r, dt_status status, const 
     return x->problem.detail.p ? DT_OK : DT_NOMEM;
 }
 
-static bool is_beside_a_job(struct dt_str name)
+static bool is_job_reference(struct dt_str name)
 {
     return dt_str_is(name, "action") || dt_str_is(name, "id");
 }
 
-static bool is_beside_a_change(struct dt_str name)
+static bool is_change_reference(struct dt_str name)
 {
-    return is_beside_a_job(name) || dt_str_is(name, "topic") || dt_str_is(name, "key");
+    return is_job_reference(name) || dt_str_is(name, "topic") || dt_str_is(name, "key");
 }
 
 static const struct dt_json_node *find_member(const struct reading *r, const char *name)
@@ -72,7 +72,7 @@ static const struct dt_json_field fields[] = {
 };
 
 /* Reads the members of the first n rows of the table. */
-static void read_members(struct reading *r, size_t n)
+static void read_first_members(struct reading *r, size_t n)
 {
     struct dt_intent *x = r->out->intent;
     struct dt_json_reader reader = {.json = r->with->json, .faults = &x->faults, .out = x, .context = &r->rules};
@@ -86,11 +86,11 @@ static void read_members(struct reading *r, size_t n)
 }
 
 /* Reads which job a change or report is for. */
-static void read_job_name(struct reading *r)
+static void read_job_reference(struct reading *r)
 {
     const bool id = find_member(r, "id");
     const bool key = find_member(r, "key");
-    read_members(r, sizeof(fields) / sizeof(*fields));
+    read_first_members(r, sizeof(fields) / sizeof(*fields));
     if (key && id)
         add_message_fault(r, "/id", "contradicts key: give one of the two");
     if (key && !find_member(r, "topic"))
@@ -100,7 +100,7 @@ static void read_job_name(struct reading *r)
 }
 
 /* Refuses members that the action does not use, so that no member is ignored silently. */
-static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), const char *but)
+static void refuse_unused_members(struct reading *r, bool (*known)(struct dt_str name), const char *but)
 {
     const dt_json *json = r->with->json;
     for (const struct dt_json_node *m = dt_json_first(json, r->root); m; m = dt_json_sibling(json, r->root, m))
@@ -123,7 +123,7 @@ static dt_status finish_decoding(struct reading *r, dt_status status)
 
 /* Delays count from the timestamp of the message. If the sender's clock is ahead of the server's, the job must still
  * not be due later than limits.max_delay allows for other requests. */
-static void check_due(struct reading *r, int64_t due_ms)
+static void check_due_limit(struct reading *r, int64_t due_ms)
 {
     if (due_ms > r->with->now_ms + r->rules.max_delay_ms)
         add_message_fault(r, find_member(r, "run_at") ? "/run_at" : "/delay",
@@ -135,7 +135,7 @@ static dt_status read_create(struct reading *r)
     static const struct dt_job_path path = {.topic = {NULL, 0}};
     struct dt_intent *x = r->out->intent;
     struct dt_new_job *job = &x->insert.job;
-    r->rules.beside = is_beside_a_job;
+    r->rules.beside = is_job_reference;
     if (find_member(r, "id"))
         add_message_fault(r, "/id", "cannot be set");
     if (!find_member(r, "key"))
@@ -144,20 +144,20 @@ static dt_status read_create(struct reading *r)
     x->topic = job->topic;
     x->key = job->key;
     if (status == DT_OK)
-        check_due(r, job->run_at_ms);
+        check_due_limit(r, job->run_at_ms);
     return finish_decoding(r, status);
 }
 
 static dt_status read_change_body(struct reading *r)
 {
     struct dt_intent *x = r->out->intent;
-    r->rules.beside = is_beside_a_change;
-    read_job_name(r);
+    r->rules.beside = is_change_reference;
+    read_job_reference(r);
     dt_status status = dt_patch_decode(r->with->json, &r->rules, r->with->now_ms, &x->faults, &x->patch);
     if (status == DT_OK && x->patch.has_run_at) {
         x->patch.run_at_ms += x->patch.run_at_is_delay ? r->base_ms : 0;
         x->patch.run_at_is_delay = false;
-        check_due(r, x->patch.run_at_ms);
+        check_due_limit(r, x->patch.run_at_ms);
     }
     return finish_decoding(r, status);
 }
@@ -165,8 +165,8 @@ static dt_status read_change_body(struct reading *r)
 static dt_status read_cancel(struct reading *r)
 {
     const struct dt_json_node *retries = find_member(r, "retries");
-    read_job_name(r);
-    refuse_others(r, is_beside_a_change, "retries");
+    read_job_reference(r);
+    refuse_unused_members(r, is_change_reference, "retries");
     if (retries && retries->type != DT_JSON_BOOL)
         add_message_fault(r, "/retries", "must be true or false");
     r->out->intent->keep_attempt = retries && retries->b;
@@ -175,30 +175,30 @@ static dt_status read_cancel(struct reading *r)
 
 static dt_status read_run_now(struct reading *r)
 {
-    read_job_name(r);
-    refuse_others(r, is_beside_a_change, NULL);
+    read_job_reference(r);
+    refuse_unused_members(r, is_change_reference, NULL);
     return finish_decoding(r, DT_OK);
 }
 
-static bool is_of_a_topic(struct dt_str name)
+static bool is_topic_reference(struct dt_str name)
 {
     return dt_str_is(name, "action") || dt_str_is(name, "topic");
 }
 
 static dt_status read_pause(struct reading *r)
 {
-    read_members(r, 1);
+    read_first_members(r, 1);
     if (!find_member(r, "topic"))
         add_message_fault(r, "/topic", "is required");
-    refuse_others(r, is_of_a_topic, NULL);
+    refuse_unused_members(r, is_topic_reference, NULL);
     return finish_decoding(r, DT_OK);
 }
 
 static dt_status read_report(struct reading *r)
 {
-    static const struct dt_result_beside beside = {is_beside_a_change};
+    static const struct dt_result_beside beside = {is_change_reference};
     struct dt_intent *x = r->out->intent;
-    read_job_name(r);
+    read_job_reference(r);
     r->out->result = (struct dt_result){.job_id = x->job_id};
     return finish_decoding(r, dt_result_decode(r->with->json, r->root, &beside, &x->faults, &r->out->result));
 }

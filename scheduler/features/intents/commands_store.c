@@ -25,7 +25,7 @@ void dt_command_digest(struct dt_str key, struct dt_str value, int64_t timestamp
     dt_job_digest_add(digest, value);
 }
 
-static dt_status take_place(void *arg)
+static dt_status read_partition_offset(void *arg)
 {
     struct reading *r = arg;
     while (r->at < r->n && r->v[r->at].partition != dt_db_i64(r->db, 0))
@@ -60,8 +60,8 @@ dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, s
             size_t some = n - from < DT_ID_IN_MOST ? n - from : DT_ID_IN_MOST;
             for (size_t i = 0; i < some; i++)
                 ids[i] = v[from + i].partition;
-            status = dt_id_in_read(db, &dt_sql_select_command_offsets, DT_NO_PARAMS, DT_IDS(ids, some), take_place,
-                                   &reading, err);
+            status = dt_id_in_read(db, &dt_sql_select_command_offsets, DT_NO_PARAMS, DT_IDS(ids, some),
+                                   read_partition_offset, &reading, err);
         }
         for (size_t i = 0; i < n && status == DT_OK; i++) /* inserts a row for each partition that has none */
             if (v[i].next < 0)
@@ -93,7 +93,7 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
 
 #define ROW_BYTES ((size_t)1 << 20) /* most bytes of a row, or a quarter of MySQL's limit if that is less */
 
-static void put_answer_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
+static void add_answer_bytes(struct dt_strbuf *out, const char *name, struct dt_str bytes)
 {
     if (bytes.p)
         dt_json_put_base64(out, name, bytes);
@@ -101,19 +101,19 @@ static void put_answer_bytes(struct dt_strbuf *out, const char *name, struct dt_
         dt_json_put_null(out, name);
 }
 
-static void put_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
+static void add_answer_json(struct dt_strbuf *out, const struct dt_command_answer *a)
 {
     if (out->n == 0)
         dt_json_begin_array(out, NULL);
     dt_json_begin_object(out, NULL);
     dt_json_put_string(out, "topic", a->topic);
-    put_answer_bytes(out, "key", a->key);
-    put_answer_bytes(out, "value", a->value);
+    add_answer_bytes(out, "key", a->key);
+    add_answer_bytes(out, "value", a->value);
     dt_json_begin_array(out, "headers");
     for (size_t i = 0; i < a->n_headers; i++) {
         dt_json_begin_array(out, NULL);
-        put_answer_bytes(out, NULL, a->headers[i].name);
-        put_answer_bytes(out, NULL, a->headers[i].value);
+        add_answer_bytes(out, NULL, a->headers[i].name);
+        add_answer_bytes(out, NULL, a->headers[i].value);
         dt_json_end_array(out);
     }
     dt_json_end_array(out);
@@ -130,7 +130,7 @@ static int answers_by_topic(const void *a, const void *b)
 }
 
 /* Ends the text of a row, and adds the row to the list of rows. */
-static void put_row(struct dt_strbuf *list, const struct dt_command_answer *a, struct dt_strbuf *text)
+static void add_row_json(struct dt_strbuf *list, const struct dt_command_answer *a, struct dt_strbuf *text)
 {
     dt_json_end_array(text);
     if (list->n == 0)
@@ -161,10 +161,10 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
     qsort(v, answers->n, sizeof(*v), answers_by_topic);
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
         const bool last = i + 1 == answers->n;
-        put_answer(&text, v[i]);
+        add_answer_json(&text, v[i]);
         if (last || text.n >= most || !dt_str_eq(v[i]->topic, v[i + 1]->topic) ||
             !dt_str_eq(v[i]->of_topic, v[i + 1]->of_topic))
-            put_row(&list, v[i], &text);
+            add_row_json(&list, v[i], &text);
         if (list.n == 0 || (!last && list.n < most))
             continue;
         dt_strbuf_addc(&list, ']');
@@ -238,7 +238,7 @@ static dt_status read_stored_answer(struct reading_answers *r, const struct dt_j
 }
 
 /* If a manual edit broke the text of a row, the row can never be sent, so it counts as sent. */
-static dt_status take_answers_row(void *arg)
+static dt_status read_answers_row(void *arg)
 {
     struct reading_answers *r = arg;
     struct dt_json_limits limits = {.depth = 8};
@@ -261,6 +261,6 @@ dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const in
     *out = (struct dt_command_answers){0};
     dt_status status = n ? dt_store_db(store, &r.db, err) : DT_OK;
     return n && status == DT_OK ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(rows, n),
-                                                take_answers_row, &r, err)
+                                                read_answers_row, &r, err)
                                 : status;
 }

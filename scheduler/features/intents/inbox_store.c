@@ -45,7 +45,7 @@ static dt_status refuse_column_text(struct row_reading *r, const char *what, con
     return detail.p ? DT_OK : DT_NOMEM;
 }
 
-static bool is_refused(const struct row_reading *r)
+static bool is_row_refused(const struct row_reading *r)
 {
     return r->out->outcome == DT_INTENT_REFUSED;
 }
@@ -55,7 +55,7 @@ static void add_row_fault(struct row_reading *r, const char *pointer, const char
     dt_faults_add(&r->out->faults, pointer, reason);
 }
 
-static dt_status parse_text(struct row_reading *r, struct dt_str text, const char *what)
+static dt_status parse_column_text(struct row_reading *r, struct dt_str text, const char *what)
 {
     struct dt_json_limits limits = {.depth = r->with->rules->json_depth};
     struct dt_error why = {0};
@@ -81,8 +81,8 @@ static dt_status read_options(struct row_reading *r)
         dt_intent_refuse_faults(r->out, DT_TOO_LARGE);
         return DT_OK;
     }
-    dt_status status = parse_text(r, row->options, "options");
-    if (status != DT_OK || is_refused(r))
+    dt_status status = parse_column_text(r, row->options, "options");
+    if (status != DT_OK || is_row_refused(r))
         return status;
     dt_json_read(&options, &table, dt_json_root(r->with->json));
     r->has_content_type = dt_json_given(&options, 0);
@@ -102,7 +102,7 @@ static struct dt_str trim_space(struct dt_str s)
     return s;
 }
 
-static void make_body(struct row_reading *r)
+static void make_body_from_columns(struct row_reading *r)
 {
     const struct dt_inbox_row *row = r->row;
     dt_json_begin_object(&r->body, NULL);
@@ -144,8 +144,8 @@ static dt_status parse_body(struct row_reading *r)
             return DT_OK;
         why = (struct dt_error){.status = DT_MALFORMED, .text = "is more than one JSON value"};
     } else if (r->payload.p) { /* parses the payload alone, so that the fault has the offset in the payload */
-        status = parse_text(r, r->payload, "payload");
-        if (status != DT_OK || is_refused(r))
+        status = parse_column_text(r, r->payload, "payload");
+        if (status != DT_OK || is_row_refused(r))
             return status;
     }
     return refuse_column_text(r, "payload", &why);
@@ -163,15 +163,15 @@ static dt_status read_row_body(struct row_reading *r)
         return DT_OK;
     }
     dt_status status = read_options(r);
-    if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
+    if (status == DT_OK && !is_row_refused(r) && r->out->faults.n > 0)
         dt_intent_refuse_faults(r->out, DT_INVALID);
     if (status == DT_OK && r->out->faults.failed) /* memory ran out while a fault was added */
         status = DT_NOMEM;
-    if (status != DT_OK || is_refused(r))
+    if (status != DT_OK || is_row_refused(r))
         return status;
-    make_body(r);
+    make_body_from_columns(r);
     status = parse_body(r);
-    if (status != DT_OK || is_refused(r))
+    if (status != DT_OK || is_row_refused(r))
         return status;
     const bool changes = r->out->action == DT_INTENT_CHANGE;
     const struct dt_job_path path = {.topic = r->row->topic, .key = r->row->key};
@@ -291,7 +291,7 @@ dt_status dt_store_look_at_inbox(struct dt_inbox_mover *m, bool *some, struct dt
     return dt_db_end(db, err);
 }
 
-static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t id)
+static struct dt_inbox_patience *find_row_patience(struct dt_inbox_mover *m, int64_t id)
 {
     for (size_t i = 0; i < m->n_patience; i++)
         if (m->patience[i].id == id)
@@ -299,7 +299,7 @@ static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t
     return NULL;
 }
 
-static dt_status take_inbox_row(const dt_db *db, struct dt_arena *arena, void *row, void *)
+static dt_status read_inbox_row(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     bool ok = true;
     *(struct dt_inbox_row *)row = (struct dt_inbox_row){.id = dt_db_i64(db, 0),
@@ -322,7 +322,7 @@ static dt_status take_inbox_row(const dt_db *db, struct dt_arena *arena, void *r
 
 static dt_status lock_inbox_rows(struct moving *t)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_inbox_row), .read = take_inbox_row};
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_inbox_row), .read = read_inbox_row};
     const struct dt_inbox_mover *m = t->mover;
     dt_status status = dt_db_query(t->db, dt_sql_lock_inbox,
                                    DT_PARAMS(DT_P_INT(m->rules.payload_max + 1), DT_P_INT(DT_INBOX_OPTIONS_MAX + 1),
@@ -338,7 +338,7 @@ static dt_status lock_inbox_rows(struct moving *t)
 /* If another session has a row locked, later rows of its key must wait. Earlier rows are carried out: otherwise two
  * movers that have locked alternating rows would wait for each other. If the list of committed rows is not complete,
  * the rows after its end are left for the next call. */
-static dt_status hold_later_rows(struct moving *t)
+static dt_status postpone_later_rows(struct moving *t)
 {
     size_t ours = 0;
     size_t names = 0;
@@ -383,7 +383,7 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
         dt_strbuf_clear(&r.body);
         if (out->faults.failed)
             status = DT_NOMEM;
-        const struct dt_inbox_patience *p = find_patience(m, row->id);
+        const struct dt_inbox_patience *p = find_row_patience(m, row->id);
         out->patient = !p || dt_clock_mono_us(m->clock) < p->since_us + PATIENCE_US;
     }
     return status == DT_OK ? status : dt_fail(t->err, status, "%s", dt_status_text(status));
@@ -416,7 +416,7 @@ static dt_status write_errors(struct moving *t, int64_t now_ms)
     return status;
 }
 
-static dt_status remove_done(struct moving *t)
+static dt_status delete_done_rows(struct moving *t)
 {
     int64_t *ids = dt_arena_alloc(&t->mover->arena, (t->n + 1) * sizeof(*ids));
     uint64_t removed = 0;
@@ -456,14 +456,14 @@ static dt_status move_locked_rows(struct moving *t, int64_t now_ms)
                                      .n = t->n};
     status = t->txn.v ? dt_intents_init(&t->txn, NAMES_AT_ONCE, t->err) : dt_fail(t->err, DT_NOMEM, "out of memory");
     if (status == DT_OK)
-        status = hold_later_rows(t);
+        status = postpone_later_rows(t);
     if (status == DT_OK)
         status = decode_rows(t, now_ms);
     if (status == DT_OK)
         status = dt_intents_in_txn(&t->txn, t->err);
     DT_FAIL_POINT_STATUS("inbox.carried_out", status, t->err);
     if (status == DT_OK)
-        status = remove_done(t);
+        status = delete_done_rows(t);
     if (status == DT_OK)
         status = write_errors(t, now_ms);
     dt_assert(status != DT_OK || t->out->done + t->out->refused + t->out->waiting == t->n);
@@ -471,7 +471,7 @@ static dt_status move_locked_rows(struct moving *t, int64_t now_ms)
     return status;
 }
 
-static dt_status move_once(struct moving *t)
+static dt_status try_move_rows(struct moving *t)
 {
     int64_t now_ms;
     dt_counts_init(&t->counts);
@@ -491,7 +491,7 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     do {
         status = dt_id_block_reserve(&m->ids, m->store, DT_INBOX_AT_ONCE, err);
         if (status == DT_OK)
-            status = dt_intents_ended(move_once(&t), &m->ids, &t.singly);
+            status = dt_intents_ended(try_move_rows(&t), &m->ids, &t.singly);
     } while (dt_store_again(&again, status));
     if (status != DT_OK) {
         *out = (struct dt_inbox_moved){0};
@@ -508,7 +508,7 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
             const struct dt_intent *x = &t.txn.v[i];
             if (x->outcome != DT_INTENT_WAITS || !x->unsettled)
                 continue;
-            const struct dt_inbox_patience *p = find_patience(m, t.rows[i].id);
+            const struct dt_inbox_patience *p = find_row_patience(m, t.rows[i].id);
             kept[n++] = p ? *p : (struct dt_inbox_patience){t.rows[i].id, dt_clock_mono_us(m->clock)};
         }
         memcpy(m->patience, kept, n * sizeof(*kept));

@@ -27,7 +27,7 @@ static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id
     return key.p ? dt_key_hash(topic, key) : (uint64_t)job_id * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static uint64_t *name_slot(const struct dt_name_set *set, uint64_t hash)
+static uint64_t *find_name_slot(const struct dt_name_set *set, uint64_t hash)
 {
     size_t i = (size_t)hash & set->mask;
     while (set->v[i] && set->v[i] != hash)
@@ -37,12 +37,12 @@ static uint64_t *name_slot(const struct dt_name_set *set, uint64_t hash)
 
 static bool has_name(const struct dt_name_set *set, const struct dt_intent *x)
 {
-    return set->n > 0 && *name_slot(set, name_hash(x->topic, x->key, x->job_id));
+    return set->n > 0 && *find_name_slot(set, name_hash(x->topic, x->key, x->job_id));
 }
 
 static void add_job_name(struct dt_name_set *set, uint64_t hash)
 {
-    uint64_t *place = name_slot(set, hash);
+    uint64_t *place = find_name_slot(set, hash);
     set->n += *place == 0 && hash;
     *place = hash;
     dt_assert_cmp(2 * set->n, <=, set->mask + 1); /* at least half of the slots are free, so the search ends */
@@ -55,7 +55,7 @@ static void clear_names(struct dt_name_set *set)
 }
 
 /* Allocates a set that is at most half full with this number of names. */
-static bool make_set(struct dt_name_set *set, struct dt_arena *arena, size_t names)
+static bool allocate_name_set(struct dt_name_set *set, struct dt_arena *arena, size_t names)
 {
     size_t room = 16;
     while (room < 2 * names)
@@ -77,8 +77,8 @@ dt_status dt_intents_init(struct dt_intents_txn *t, size_t foreign, struct dt_er
     t->foreign = dt_arena_alloc(t->arena, (foreign + 1) * sizeof(*t->foreign));
     t->n_pending = t->n_known = t->n_moves = t->n_foreign = t->n_passed = 0;
     t->topics->n_wanted = 0;
-    bool made = t->pending && t->known && t->moves && t->foreign && make_set(&t->created, t->arena, room) &&
-                make_set(&t->waiting, t->arena, room + foreign);
+    bool made = t->pending && t->known && t->moves && t->foreign && allocate_name_set(&t->created, t->arena, room) &&
+                allocate_name_set(&t->waiting, t->arena, room + foreign);
     return made ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
@@ -88,7 +88,7 @@ void dt_intents_stand_behind(struct dt_intents_txn *t, size_t from, struct dt_st
     t->foreign[t->n_foreign++] = (struct dt_foreign_name){from, name_hash(topic, key, job_id)};
 }
 
-static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
+static void postpone_intent(struct dt_intents_txn *t, struct dt_intent *x)
 {
     x->outcome = DT_INTENT_WAITS;
     if (x->stopped)
@@ -131,7 +131,7 @@ static dt_status find_intent_topic(struct dt_intents_txn *t, struct dt_str name,
     return dt_db_end(t->db, err);
 }
 
-static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, struct dt_str name)
+static struct dt_wanted_topic *find_wanted_topic(struct dt_wanted_topic *v, size_t n, struct dt_str name)
 {
     for (size_t i = 0; i < n; i++)
         if (dt_str_is(name, v[i].name))
@@ -152,7 +152,7 @@ static void refuse_callback_misfit(struct dt_intent *x, const struct dt_intent_t
 
 /* Checks a change against the delivery of its job's topic. If the change has no members that depend on the delivery, it
  * fits any topic. */
-static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+static dt_status check_change_fits_topic(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_patch *patch = &x->patch;
     const struct dt_callback_asked asked = {.asks_url = patch->has_callback_url,
@@ -179,7 +179,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
 
 /* Sets the outcome of a create or replace from that of its insert. EXISTS: the id is taken. BUSY: a replace found no
  * job with the key, but the insert did. */
-static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+static dt_status set_create_outcome(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_new_job *job = &x->insert.job;
     enum dt_insert_outcome outcome = x->insert.outcome;
@@ -198,7 +198,7 @@ static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, st
     return DT_OK;
 }
 
-static dt_status insert_pending(struct dt_intents_txn *t, struct dt_error *err)
+static dt_status insert_pending_jobs(struct dt_intents_txn *t, struct dt_error *err)
 {
     struct dt_insert **v = dt_arena_alloc(t->arena, (t->n_pending + 1) * sizeof(*v));
     if (!v)
@@ -211,13 +211,13 @@ static dt_status insert_pending(struct dt_intents_txn *t, struct dt_error *err)
         .v = v, .n = t->n_pending, .maker = t->ids->maker, .singly = t->singly, .no_fires = true};
     dt_status status = dt_insert_in_txn(t->store, t->db, t->now_ms, &rows, t->counts, err);
     for (size_t i = 0; i < t->n_pending && status == DT_OK; i++)
-        status = settle_create(t, t->pending[i], err);
+        status = set_create_outcome(t, t->pending[i], err);
     t->n_pending = 0;
     clear_names(&t->created);
     return status;
 }
 
-static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+static dt_status add_pending_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_intent_topic *topic = NULL;
     dt_status status = find_intent_topic(t, x->topic, &topic, err);
@@ -227,7 +227,7 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
         /* The intent waits for the missing topic, which is created after this transaction. If the topic was refused,
          * the intent is refused. */
         struct dt_intent_topics *topics = t->topics;
-        const struct dt_wanted_topic *refused = find_name(topics->refused, topics->n_refused, x->topic);
+        const struct dt_wanted_topic *refused = find_wanted_topic(topics->refused, topics->n_refused, x->topic);
         const bool makes = dt_store_config(t->store)->topics_auto_create;
         if (!makes || refused) {
             x->insert.outcome = makes ? DT_INSERT_REFUSED : DT_INSERT_NO_TOPIC;
@@ -235,13 +235,13 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
             (void)dt_insert_is_job(&x->insert, refused ? refused->reason : NULL, &x->faults, &x->problem);
             return DT_OK;
         }
-        if (topics->n_wanted < DT_INTENT_TOPICS && !find_name(topics->wanted, topics->n_wanted, x->topic)) {
+        if (topics->n_wanted < DT_INTENT_TOPICS && !find_wanted_topic(topics->wanted, topics->n_wanted, x->topic)) {
             struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
             dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* the topic's name was checked before */
             memcpy(wanted->name, x->topic.p, x->topic.n);
             wanted->name[x->topic.n] = '\0';
         }
-        wait_with(t, x);
+        postpone_intent(t, x);
         return DT_OK;
     }
     struct dt_new_job *job = &x->insert.job;
@@ -277,7 +277,7 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
     dt_status status = dt_change_in_txn(&in, &change, err);
     x->insert.replace = status == DT_NOT_FOUND && change.body;
     if (x->insert.replace)
-        return gather_create(t, x, err);
+        return add_pending_create(t, x, err);
     const struct dt_job *job = &x->job;
     x->job = change.job;
     x->unsettled = status == DT_TOO_LATE && job->unsettled;
@@ -288,7 +288,7 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
                                                       .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
                                                       .was_ms = job->was_next_at_ms};
     } else if ((status == DT_BUSY && change.locked) || (x->unsettled && x->patient)) {
-        wait_with(t, x);
+        postpone_intent(t, x);
     } else if (status == DT_NOT_FOUND) {
         x->outcome = DT_INTENT_REFUSED;
         x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .detail = DT_STR_LIT("no such job")};
@@ -312,13 +312,13 @@ static dt_status carry_out_intent(struct dt_intents_txn *t, struct dt_intent *x,
     if (x->outcome == DT_INTENT_REFUSED)
         return DT_OK;
     if (has_name(&t->waiting, x) && !DT_UNGUARDED(INBOX_ORDER)) {
-        wait_with(t, x);
+        postpone_intent(t, x);
         return DT_OK;
     }
     bool behind = x->action != DT_INTENT_CREATE && has_name(&t->created, x);
-    dt_status status = behind ? insert_pending(t, err) : DT_OK;
+    dt_status status = behind ? insert_pending_jobs(t, err) : DT_OK;
     if (status == DT_OK && x->action == DT_INTENT_CHANGE)
-        status = check_change(t, x, err);
+        status = check_change_fits_topic(t, x, err);
     else if (status == DT_OK && (x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE)) {
         /* A replace is checked like a create, because the job gets a whole new body. */
         const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
@@ -332,7 +332,7 @@ static dt_status carry_out_intent(struct dt_intents_txn *t, struct dt_intent *x,
     }
     if (status != DT_OK || x->outcome == DT_INTENT_REFUSED)
         return status;
-    return x->action == DT_INTENT_CREATE ? gather_create(t, x, err) : change_job(t, x, err);
+    return x->action == DT_INTENT_CREATE ? add_pending_create(t, x, err) : change_job(t, x, err);
 }
 
 dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
@@ -344,7 +344,7 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
             add_job_name(&t->waiting, t->foreign[t->n_passed++].hash);
         status = carry_out_intent(t, &t->v[i], err);
     }
-    return status == DT_OK && t->n_pending ? insert_pending(t, err) : status;
+    return status == DT_OK && t->n_pending ? insert_pending_jobs(t, err) : status;
 }
 
 /* ---- between two transactions ---- */

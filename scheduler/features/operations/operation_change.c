@@ -43,7 +43,7 @@ struct work {
 
 /* Reads the next found jobs. A reschedule divides its spread by the number of all found jobs, including those that will
  * be refused. */
-static dt_status read_next(struct work *w, size_t most)
+static dt_status read_next_jobs(struct work *w, size_t most)
 {
     struct dt_operation_row *row = w->row;
     const struct dt_param limit = DT_P_INT(most);
@@ -84,7 +84,7 @@ static bool cancels_jobs(enum dt_operation_kind kind)
     return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
 }
 
-static dt_status take_target_row(void *arg)
+static dt_status read_target_row(void *arg)
 {
     struct work *w = arg;
     dt_db *db = w->txn->db;
@@ -111,7 +111,7 @@ static void list_targets(struct work *w, bool (*wanted)(const struct target *t))
             w->ids[w->n_ids++] = w->v[i].id;
 }
 
-static bool accepts_all(const struct target *)
+static bool accept_every_target(const struct target *)
 {
     return true;
 }
@@ -155,7 +155,7 @@ static dt_status lock_targets(struct work *w)
     const struct dt_operation_txn *txn = w->txn;
     /* ids of the piece's jobs, as JSON, to count first those jobs that a manual edit ended */
     struct dt_strbuf edited = {0};
-    list_targets(w, accepts_all);
+    list_targets(w, accept_every_target);
     for (size_t i = 0; i < w->n_ids; i++)
         dt_id_list_add(&edited, w->ids[i]);
     dt_id_list_end(&edited);
@@ -165,13 +165,13 @@ static dt_status lock_targets(struct work *w)
     dt_strbuf_clear(&edited);
     if (status == DT_OK)
         status = dt_id_in_read(txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids),
-                               take_target_row, w, w->err);
+                               read_target_row, w, w->err);
     return status == DT_OK ? refuse_targets_in_flight(w) : status;
 }
 
 /* ---- writing the changes ---- */
 
-static void set_times(struct work *w)
+static void set_target_times(struct work *w)
 {
     const struct dt_operation_row *row = w->row;
     const enum dt_operation_kind kind = row->shown.kind;
@@ -193,7 +193,7 @@ static void set_times(struct work *w)
     }
 }
 
-static dt_status write_listed(struct work *w, const struct dt_id_in *sql, struct dt_params head)
+static dt_status write_listed_jobs(struct work *w, const struct dt_id_in *sql, struct dt_params head)
 {
     uint64_t affected = 0;
     dt_status status = dt_id_in_run(w->txn->db, sql, head, DT_IDS(w->ids, w->n_ids), &affected, w->err);
@@ -244,22 +244,22 @@ static dt_status write_targets(struct work *w)
         const struct dt_param kept = DT_P_INT(DT_RETENTION_DEFAULT_MS);
         const struct dt_param stays = DT_P_INT(dt_store_config(w->txn->store)->history_after);
         list_targets(w, is_dispatched);
-        dt_status status = w->n_ids ? write_listed(w, &dt_sql_cancel_retries_of_jobs, DT_PARAMS(now)) : DT_OK;
+        dt_status status = w->n_ids ? write_listed_jobs(w, &dt_sql_cancel_retries_of_jobs, DT_PARAMS(now)) : DT_OK;
         list_targets(w, is_scheduled);
         if (status != DT_OK || w->n_ids == 0)
             return status;
-        return write_listed(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
+        return write_listed_jobs(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
     }
     if (row->shown.kind == DT_OPERATION_REDRIVE)
-        return write_listed(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
+        return write_listed_jobs(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
     if (row->shown.kind == DT_OPERATION_RESCHEDULE && (!row->at_one_time || row->spread_ms))
         return write_each_target(w);
     int64_t at_ms = find_target(w, w->ids[0])->at_ms;
-    return write_listed(w, &dt_sql_move_jobs,
-                        DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < near_end_ms), now));
+    return write_listed_jobs(w, &dt_sql_move_jobs,
+                             DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < near_end_ms), now));
 }
 
-static void note_move(struct work *w, const struct target *t)
+static void record_job_move(struct work *w, const struct target *t)
 {
     struct dt_operation_piece *piece = w->piece;
     dt_assert_cmp(piece->n_moves, <, w->n); /* a job is changed only once */
@@ -317,7 +317,7 @@ static dt_status redrive_archived(struct work *w)
         status = dt_change_in_txn(&change, &one, w->err);
         if (status == DT_OK) {
             t->topic = one.job.topic;
-            note_move(w, t);
+            record_job_move(w, t);
             if (w->row->shown.actor.p) {
                 const struct dt_job_event event = event_of_target(w, t);
                 status = dt_events_write(txn->db, &event, 1, w->err);
@@ -328,7 +328,7 @@ static dt_status redrive_archived(struct work *w)
     return status;
 }
 
-static dt_status make_piece_room(struct work *w, size_t most)
+static dt_status allocate_piece(struct work *w, size_t most)
 {
     struct dt_arena *arena = w->txn->arena;
     w->v = dt_arena_alloc(arena, most * sizeof(*w->v));
@@ -337,13 +337,13 @@ static dt_status make_piece_room(struct work *w, size_t most)
     return w->v && w->ids && w->piece->moves ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
 }
 
-static dt_status change_next(struct work *w)
+static dt_status change_next_jobs(struct work *w)
 {
     const enum dt_operation_kind kind = w->row->shown.kind;
     dt_status status = lock_targets(w);
     if (status != DT_OK)
         return status;
-    set_times(w);
+    set_target_times(w);
     status = write_targets(w);
     if (status != DT_OK)
         return status;
@@ -359,7 +359,7 @@ static dt_status change_next(struct work *w)
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_SCHEDULED, DT_CANCELLED);
         else if (kind == DT_OPERATION_REDRIVE)
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
-        note_move(w, t);
+        record_job_move(w, t);
     }
     if (w->row->shown.actor.p) { /* one statement writes all events of the piece */
         struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
@@ -384,11 +384,11 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
         const int64_t allowed = RATE_PIECE_NS / interval_ns;
         most = allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
     }
-    dt_status status = make_piece_room(&w, most);
+    dt_status status = allocate_piece(&w, most);
     if (status == DT_OK)
-        status = read_next(&w, most);
+        status = read_next_jobs(&w, most);
     if (status == DT_OK && w.n)
-        status = change_next(&w);
+        status = change_next_jobs(&w);
     if (status != DT_OK)
         return status;
     dt_assert_cmp(w.changed, <=, w.n);
@@ -407,11 +407,11 @@ dt_status dt_operation_change_found(const struct dt_operation_txn *txn, struct d
                                     struct dt_error *err)
 {
     struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
-    dt_status status = make_piece_room(&w, found->n + 1);
+    dt_status status = allocate_piece(&w, found->n + 1);
     for (size_t i = 0; i < found->n && status == DT_OK; i++)
         w.v[w.n++] = (struct target){.id = found->v[i].id};
     if (status == DT_OK && w.n)
-        status = change_next(&w);
+        status = change_next_jobs(&w);
     if (status != DT_OK)
         return status;
     piece->changed = w.changed;

@@ -27,7 +27,7 @@ struct sum {
     int64_t piece, jobs;
 };
 
-static void end_sum(const struct sum *sum, struct dt_operation_days *out)
+static void add_piece_of_sum(const struct sum *sum, struct dt_operation_days *out)
 {
     if (sum->jobs != 0)
         out->pieces |= UINT32_C(1) << (sum->piece % DT_COUNT_PIECES);
@@ -50,19 +50,19 @@ static dt_status read_days(dt_db *db, const struct dt_operation_row *row, struct
     for (; dt_db_next(db); n++) {
         const struct dt_str topic = dt_db_bytes(db, 0);
         if (!dt_str_is(topic, sum.topic) || sum.piece != dt_db_i64(db, 1)) {
-            end_sum(&sum, out);
+            add_piece_of_sum(&sum, out);
             sum = (struct sum){.piece = dt_db_i64(db, 1)};
             memcpy(sum.topic, topic.p, topic.n < DT_TOPIC_MAX ? topic.n : DT_TOPIC_MAX);
         }
         sum.jobs += dt_db_i64(db, 2);
     }
-    end_sum(&sum, out);
+    add_piece_of_sum(&sum, out);
     out->all = n == ROWS_MOST;
     return dt_db_end(db, err);
 }
 
 /* Returns the first home day, from `day` on, that may have jobs of the topic; -1: there is none. */
-static int64_t first_from(const struct dt_operation_days *days, int64_t day)
+static int64_t first_day_from(const struct dt_operation_days *days, int64_t day)
 {
     if (!days->pieces)
         return -1;
@@ -73,8 +73,8 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
 
 /* Moves *after_id to just before the next home day that has a row and may have jobs of the topic. *end_id: the last id
  * of that day and of the days that follow it without a gap; -1: there is no such day. */
-static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
-                               struct dt_error *err)
+static dt_status move_to_next_day(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
+                                  struct dt_error *err)
 {
     *end_id = INT64_MAX;
     for (bool there = days->all; !there;) {
@@ -83,12 +83,12 @@ static dt_status next_day_from(dt_db *db, const struct dt_operation_days *days, 
         dt_status status = dt_walk_ids(db, dt_sql_find_window_by_id, *after_id, 1, &id, &found, err);
         if (status != DT_OK)
             return status;
-        const int64_t day = found ? first_from(days, dt_job_home_day(id)) : -1;
+        const int64_t day = found ? first_day_from(days, dt_job_home_day(id)) : -1;
         int64_t end = day + 1; /* exclusive end of the days without a gap */
         *end_id = -1;
         if (day < 0)
             return DT_OK;
-        while (end < day + DT_COUNT_PIECES && first_from(days, end) == end)
+        while (end < day + DT_COUNT_PIECES && first_day_from(days, end) == end)
             end++;
         *end_id = (end << DT_SEQUENCE_BITS) - 1;
         there = day == dt_job_home_day(id);
@@ -150,12 +150,12 @@ struct range {
 
 /* Finds the jobs of the next range of days, or of its first part. *left: number of rows that the step may still
  * read. */
-static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
-                              int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
-                              struct dt_error *err)
+static dt_status find_jobs_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
+                                   int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
+                                   struct dt_error *err)
 {
     struct range range = {.after_id = row->after_id};
-    dt_status status = next_day_from(db, days, &range.after_id, &range.end_id, err);
+    dt_status status = move_to_next_day(db, days, &range.after_id, &range.end_id, err);
     if (status == DT_OK && range.end_id >= 0) {
         int64_t rows_and_last[2] = {0};
         bool found;
@@ -182,8 +182,8 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
     return status;
 }
 
-static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
-                            struct dt_operation_finds *out, struct dt_error *err)
+static dt_status find_jobs_by_id(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                                 struct dt_operation_finds *out, struct dt_error *err)
 {
     struct dt_operation_days days;
     int64_t left = DT_OPERATION_WINDOW;
@@ -191,7 +191,7 @@ static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_a
     dt_status status = read_days(db, row, &days, err);
     for (int i = 0; i < RANGES_AT_ONCE && left > 0 && row->walk != DT_WALK_OVER && status == DT_OK; i++) {
         struct dt_operation_finds some = {0};
-        status = find_on_days(db, row, &days, &left, arena, &some, err);
+        status = find_jobs_on_days(db, row, &days, &left, arena, &some, err);
         if (status != DT_OK || some.n == 0)
             continue;
         struct dt_operation_found *v = dt_arena_alloc(arena, (out->n + some.n) * sizeof(*v));
@@ -217,8 +217,8 @@ static const struct table {
     [DT_WALK_HISTORY] = {dt_sql_find_dead_window, dt_sql_match_dead_jobs},
 };
 
-static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
-                              struct dt_operation_finds *out, struct dt_error *err)
+static dt_status find_jobs_by_time(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                                   struct dt_operation_finds *out, struct dt_error *err)
 {
     const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
     /* Position after which the walk continues. In history, the walk begins with the first job that died within the
@@ -257,8 +257,8 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
 
 /* ---- in the order of keys ---- */
 
-static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
-                             struct dt_operation_finds *out, struct dt_error *err)
+static dt_status find_jobs_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                                  struct dt_operation_finds *out, struct dt_error *err)
 {
     struct dt_param params[MATCH_PARAMS];
     struct dt_str end_key = DT_STR_NONE; /* last key of the window; absent: the window ends with the range of keys */
@@ -287,8 +287,9 @@ dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_a
                             struct dt_operation_finds *out, struct dt_error *err)
 {
     if (row->shown.kind == DT_OPERATION_REDRIVE)
-        return find_by_time(db, row, arena, out, err);
-    return row->walk == DT_WALK_KEYS ? find_by_key(db, row, arena, out, err) : find_by_id(db, row, arena, out, err);
+        return find_jobs_by_time(db, row, arena, out, err);
+    return row->walk == DT_WALK_KEYS ? find_jobs_by_key(db, row, arena, out, err)
+                                     : find_jobs_by_id(db, row, arena, out, err);
 }
 
 /* ---- jobs that a caller lists ---- */
@@ -299,7 +300,7 @@ struct listing {
     struct dt_operation_finds *out; /* memory for twice as many jobs as the caller lists */
 };
 
-static dt_status take_listed(void *arg)
+static dt_status add_listed_job_within_bound(void *arg)
 {
     const struct listing *l = arg;
     if (dt_topic_within(l->bound, dt_db_bytes(l->db, 2)))
@@ -318,9 +319,9 @@ dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, cons
     if (!out->v)
         return dt_fail(err, DT_NOMEM, "out of memory");
     row->walk = DT_WALK_OVER;
-    dt_status status = dt_id_in_read(db, &dt_sql_match_listed_jobs, head, ids, take_listed, &l, err);
+    dt_status status = dt_id_in_read(db, &dt_sql_match_listed_jobs, head, ids, add_listed_job_within_bound, &l, err);
     if (status == DT_OK && row->shown.kind == DT_OPERATION_REDRIVE)
-        status = dt_id_in_read(db, &dt_sql_match_listed_archived_jobs, head, ids, take_listed, &l, err);
+        status = dt_id_in_read(db, &dt_sql_match_listed_archived_jobs, head, ids, add_listed_job_within_bound, &l, err);
     return status;
 }
 

@@ -9,12 +9,12 @@
 #define ANY_TOPIC       "\x7F"           /* sorts after all names, because names have no byte above 0x7E */
 #define LOOKS_WITHIN_MS INT64_C(3600000) /* look_at of a running operation is at most this far ahead */
 
-static int64_t from_of(struct dt_list_times times)
+static int64_t range_start_of(struct dt_list_times times)
 {
     return times.given ? times.from_ms : INT64_MIN;
 }
 
-static int64_t to_of(struct dt_list_times times)
+static int64_t range_end_of(struct dt_list_times times)
 {
     return times.given ? times.to_ms : INT64_MAX;
 }
@@ -31,10 +31,10 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
                   .started_at_ms = now_ms},
         .key_prefix = f->key_prefix,
         .error_code = f->error_code,
-        .run_from_ms = from_of(f->run),
-        .run_to_ms = to_of(f->run),
-        .created_from_ms = from_of(f->created),
-        .created_to_ms = dt_earlier(to_of(f->created) - 1, now_ms),
+        .run_from_ms = range_start_of(f->run),
+        .run_to_ms = range_end_of(f->run),
+        .created_from_ms = range_start_of(f->created),
+        .created_to_ms = dt_earlier(range_end_of(f->created) - 1, now_ms),
         .failed = f->failed,
         .at_one_time = !ask->shifts,
         .at_ms = ask->delays ? now_ms + ask->at_ms : dt_later(ask->at_ms, now_ms),
@@ -56,7 +56,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
 }
 
 /* Reads a number of jobs. Numbers are bounded, so that sums cannot overflow after a manual edit. */
-static int64_t jobs_column(const dt_db *db, unsigned column)
+static int64_t read_job_count(const dt_db *db, unsigned column)
 {
     return dt_earlier(dt_later(dt_db_i64(db, column), 0), INT64_MAX / 4);
 }
@@ -86,9 +86,9 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     row->walk = (enum dt_operation_walk)dt_db_i64(db, 16);
     row->after_id = dt_db_i64(db, 17);
     row->after_at_ms = dt_db_i64(db, 19);
-    op->matched = jobs_column(db, 20);
-    op->changed = jobs_column(db, 21);
-    op->refused = jobs_column(db, 22);
+    op->matched = read_job_count(db, 20);
+    op->changed = read_job_count(db, 21);
+    op->refused = read_job_count(db, 22);
     row->look_at_ms = dt_db_i64(db, 25);
     op->started_at_ms = dt_db_i64(db, 26);
     op->finished_at_ms = dt_db_i64(db, 27);
@@ -121,8 +121,8 @@ dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struc
     return status;
 }
 
-static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
-                              struct dt_error *err)
+static dt_status decide_operation_owner(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
+                                        struct dt_error *err)
 {
     const struct dt_str topic = row->shown.topic_from;
     int64_t owner = ask->tenant;
@@ -144,7 +144,7 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
     int64_t running = 0;
     dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
     if (status == DT_OK)
-        status = decide_owner(db, ask, row, err);
+        status = decide_operation_owner(db, ask, row, err);
     if (status == DT_OK)
         status = dt_db_read_number(
             db, dt_sql_count_running_operations,

@@ -15,7 +15,7 @@ struct making {
     struct dt_operation *out;
 };
 
-static dt_status make_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status create_operation_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct making *m = arg;
     struct dt_operation_row row = dt_operation_row_of(m->ask, now_ms, m->arena);
@@ -41,10 +41,10 @@ dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask
                                   struct dt_arena *arena, struct dt_operation *out, struct dt_error *err)
 {
     struct making m = {.ask = ask, .actor = dt_store_actor(store), .lease_ms = lease_ms, .arena = arena, .out = out};
-    return dt_store_commit_work(store, NULL, make_in_txn, &m, err);
+    return dt_store_commit_work(store, NULL, create_operation_in_txn, &m, err);
 }
 
-static dt_status read_shown(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
+static dt_status read_operation_row(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
 {
     struct dt_operation *op = out;
     struct dt_operation_row row;
@@ -56,7 +56,7 @@ static dt_status read_shown(const dt_db *db, struct dt_arena *arena, void *out, 
 dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_operation *out,
                                  struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(*out), .read = read_shown};
+    struct dt_rows rows = {.row_bytes = sizeof(*out), .read = read_operation_row};
     dt_status status = dt_store_read(store, dt_sql_select_operation, DT_PARAMS(DT_P_INT(id)), arena, &rows, err);
     if (status == DT_OK && rows.n == 0)
         return dt_fail(err, DT_NOT_FOUND, "no operation %lld", (long long)id);
@@ -68,7 +68,7 @@ dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *a
 dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_page_end end, struct dt_arena *arena,
                                   struct dt_operation_list *out, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_shown, .end = end};
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_operation_row, .end = end};
     dt_status status = dt_store_read(store, dt_sql_select_operations, DT_PARAMS(DT_P_INT(below_id), DT_P_INT(end.rows)),
                                      arena, &rows, err);
     *out = (struct dt_operation_list){rows.v, rows.n, rows.more};
@@ -136,8 +136,8 @@ struct step {
     struct dt_counts counts;
 };
 
-static dt_status do_next_piece(struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row,
-                               struct dt_error *err)
+static dt_status run_next_piece(struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row,
+                                struct dt_error *err)
 {
     const struct dt_operation_txn txn = {s->store, db, now_ms, s->arena, &s->counts};
     struct dt_operation_piece *piece = s->piece;
@@ -163,7 +163,7 @@ static dt_status do_next_piece(struct step *s, dt_db *db, int64_t now_ms, struct
     return DT_OK;
 }
 
-static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status run_operation_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct step *s = arg;
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_operation_row), .read = dt_operation_row_read};
@@ -179,7 +179,7 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     struct dt_operation_row row = *(const struct dt_operation_row *)rows.v;
     s->piece->id = row.shown.id;
     if (row.shown.state == DT_OPERATION_RUNNING)
-        status = do_next_piece(s, db, now_ms, &row, err);
+        status = run_next_piece(s, db, now_ms, &row, err);
     else if (!s->wanted) { /* deletes found jobs of a finished operation; at the end, its row */
         const struct dt_param id = DT_P_INT(row.shown.id);
         const int64_t end_ms = row.shown.finished_at_ms + KEEP_MS;
@@ -201,13 +201,13 @@ dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *pi
                                   struct dt_error *err)
 {
     struct step s = {.store = store, .piece = piece, .wanted = piece->id, .arena = arena};
-    dt_status status = dt_store_commit_work(store, &s.counts, take_step, &s, err);
+    dt_status status = dt_store_commit_work(store, &s.counts, run_operation_step, &s, err);
     if (status != DT_OK)
         piece->n_moves = 0;
     return status;
 }
 
-static dt_status read_turn(const dt_db *db, struct dt_arena *, void *row, void *)
+static dt_status read_owner_turn(const dt_db *db, struct dt_arena *, void *row, void *)
 {
     *(struct dt_operation_turn *)row =
         (struct dt_operation_turn){dt_db_i64(db, 0), dt_db_is_null(db, 1) ? INT64_MAX : dt_db_i64(db, 1)};
@@ -217,7 +217,8 @@ static dt_status read_turn(const dt_db *db, struct dt_arena *, void *row, void *
 dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena, struct dt_operation_turn **out, size_t *n,
                                    struct dt_error *err)
 {
-    return dt_store_read(store, dt_sql_select_operation_turns, DT_NO_PARAMS, arena, DT_ROWS(out, n, read_turn), err);
+    return dt_store_read(store, dt_sql_select_operation_turns, DT_NO_PARAMS, arena, DT_ROWS(out, n, read_owner_turn),
+                         err);
 }
 
 dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *p, struct dt_arena *arena,

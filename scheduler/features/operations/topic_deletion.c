@@ -26,7 +26,7 @@ static dt_status lock_topic(dt_db *db, struct dt_str name, struct dt_error *err)
     return status == DT_OK && !there ? dt_fail(err, DT_NOT_FOUND, "no such topic") : status;
 }
 
-static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
+static dt_status delete_topic_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
 {
     const struct dt_param name = DT_P_STR(topic);
     dt_status status = dt_db_run(db, dt_sql_delete_topic, DT_PARAMS(name), NULL, err);
@@ -38,7 +38,7 @@ static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, stru
 }
 
 /* Deletes the gate, then locks the topic. The lock of the gate must be taken before the lock of the installation. */
-static dt_status lock_all(dt_db *db, struct dt_str name, struct dt_error *err)
+static dt_status lock_gate_and_topic(dt_db *db, struct dt_str name, struct dt_error *err)
 {
     dt_status status = dt_db_run(db, dt_sql_delete_gate, DT_PARAMS(DT_P_STR(name)), NULL, err);
     return status == DT_OK ? lock_topic(db, name, err) : status;
@@ -62,13 +62,13 @@ static dt_status find_schedule(dt_db *db, struct dt_str name, struct dt_arena *a
     return dt_db_read_text(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(name)), arena, schedule, err);
 }
 
-static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status delete_topic_if_unused(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct deleting *d = arg;
     struct dt_topic_deletion *out = d->out;
     int64_t dispatched = 0;
     *out = (struct dt_topic_deletion){0};
-    dt_status status = lock_all(db, d->name, err);
+    dt_status status = lock_gate_and_topic(db, d->name, err);
     if (status == DT_OK)
         status = find_schedule(db, d->name, d->arena, &out->schedule, err);
     if (status == DT_OK)
@@ -79,7 +79,7 @@ static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt
     if (status == DT_OK && out->keeper)
         return dt_fail(err, DT_EXISTS, "the topic is in use");
     if (status == DT_OK)
-        status = remove_row(db, d->name, now_ms, err);
+        status = delete_topic_row(db, d->name, now_ms, err);
     if (status != DT_OK || !d->actor.p)
         return status;
     const struct dt_topic gone = {.name = d->name, .retention_ms = -1};
@@ -91,7 +91,7 @@ dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_a
                                 struct dt_topic_deletion *out, struct dt_error *err)
 {
     struct deleting d = {name, arena, out, dt_store_actor(store)};
-    dt_status status = dt_store_commit_work(store, NULL, delete_or_leave, &d, err);
+    dt_status status = dt_store_commit_work(store, NULL, delete_topic_if_unused, &d, err);
     return status == DT_EXISTS && out->keeper ? DT_OK : status;
 }
 
@@ -102,7 +102,8 @@ struct marking {
 };
 
 /* Creates the operation, and marks the topic as being deleted by it. */
-static dt_status mark_topic(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
+static dt_status mark_topic_being_deleted(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id,
+                                          struct dt_error *err)
 {
     const struct deleting *d = &m->deleting;
     struct dt_operation_row row = dt_operation_row_of(&m->ask, now_ms, d->arena);
@@ -135,7 +136,7 @@ static dt_status begin_topic_deletion(void *arg, dt_db *db, int64_t now_ms, stru
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), NULL, &id, err);
     if (status == DT_OK && id == 0)
-        status = mark_topic(db, m, now_ms, &id, err);
+        status = mark_topic_being_deleted(db, m, now_ms, &id, err);
     return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;
 }
 
@@ -253,9 +254,9 @@ dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct d
         if (status == DT_OK && schedule.p)
             return dt_fail(err, DT_INVALID, "the schedule %.*s creates jobs in the topic", (int)schedule.n, schedule.p);
         if (status == DT_OK)
-            status = lock_all(txn->db, name, err);
+            status = lock_gate_and_topic(txn->db, name, err);
         if (status == DT_OK)
-            status = remove_row(txn->db, name, txn->now_ms, err);
+            status = delete_topic_row(txn->db, name, txn->now_ms, err);
         if (status != DT_OK && status != DT_NOT_FOUND)
             return status;
         row->shown.state = DT_OPERATION_DONE;

@@ -66,7 +66,7 @@ static int64_t mono_us(const dt_outbox *o)
 
 /* Returns the monotonic time of at_ms, but not later than the next regular round: after a manual edit, at_ms may be any
  * time. */
-static int64_t next_look_us(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
+static int64_t next_round_at_us(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
 {
     const int64_t look_ms = o->kind->look_us / 1000;
     const int64_t left_ms = at_ms < now_ms ? 0 : dt_earlier(at_ms, now_ms + look_ms) - now_ms;
@@ -75,7 +75,7 @@ static int64_t next_look_us(const dt_outbox *o, int64_t now_ms, int64_t at_ms)
 
 /* ---- places of webhooks ---- */
 
-static void leave_places(dt_outbox *o, const struct dt_flight *f)
+static void release_places(dt_outbox *o, const struct dt_flight *f)
 {
     if (!dt_outbox_is_webhook(&f->row))
         return;
@@ -86,7 +86,7 @@ static void leave_places(dt_outbox *o, const struct dt_flight *f)
 
 /* Takes the places that a webhook needs (a place is one webhook under way). Returns false if the owner or
  * the host already uses all places that it may have. */
-static bool take_places(dt_outbox *o, struct dt_flight *f)
+static bool reserve_places(dt_outbox *o, struct dt_flight *f)
 {
     struct dt_outbox_way way = {.url = DT_STR_NONE};
     struct dt_shares *places = &o->places[f->row.target];
@@ -125,7 +125,7 @@ static void count_outcome(dt_outbox *o, const struct dt_flight *f)
                          DT_S("reason", f->why));
 }
 
-static void pass_fail_points(const dt_outbox *o, dt_status *status, struct dt_error *err)
+static void run_fail_points(const dt_outbox *o, dt_status *status, struct dt_error *err)
 {
     (void)status, (void)err;
     if (o->kind->kind == DT_MESSAGE_DEAD)
@@ -154,7 +154,7 @@ static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
     int64_t *gone = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*gone));
     struct dt_message_try *failed = dt_arena_alloc(&o->texts, (n + 1) * sizeof(*failed));
     for (struct dt_flight *f = ended; f; f = f->next) {
-        leave_places(o, f);
+        release_places(o, f);
         count_outcome(o, f);
         if (f->outcome == DT_OUTBOX_GONE && gone)
             gone[n_gone++] = f->row.id;
@@ -171,7 +171,7 @@ static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
     }
     dt_status status = gone && failed ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
     if (n_gone)
-        pass_fail_points(o, &status, err);
+        run_fail_points(o, &status, err);
     if (status == DT_OK)
         status = dt_store_delete_messages(o->store, gone, n_gone, err);
     if (status == DT_OK)
@@ -239,7 +239,8 @@ static enum verdict judge_answers(dt_outbox *o, struct round *r, const struct dt
         return DROP;
     }
     r->waits = true;
-    r->next_us = dt_earlier(r->next_us, m->barred_ms ? next_look_us(o, r->now_ms, m->barred_ms) : mono_us(o) + ASK_US);
+    r->next_us =
+        dt_earlier(r->next_us, m->barred_ms ? next_round_at_us(o, r->now_ms, m->barred_ms) : mono_us(o) + ASK_US);
     return WAIT;
 }
 
@@ -273,7 +274,7 @@ static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_pag
     for (size_t i = 0; i < page->n; i++) {
         const struct dt_message_row *m = &page->v[i];
         if (m->next_ms > r->now_ms) {
-            r->next_us = dt_earlier(r->next_us, next_look_us(o, r->now_ms, m->next_ms));
+            r->next_us = dt_earlier(r->next_us, next_round_at_us(o, r->now_ms, m->next_ms));
             page->more = false;
             break;
         }
@@ -287,7 +288,7 @@ static dt_status judge_page(dt_outbox *o, struct round *r, struct dt_message_pag
     return dt_store_delete_messages(o->store, dropped, n_dropped, r->err);
 }
 
-static int messages_by_id(const void *a, const void *b)
+static int compare_messages_by_id(const void *a, const void *b)
 {
     const int64_t x = (*(const struct dt_message_row *const *)a)->id;
     const int64_t y = (*(const struct dt_message_row *const *)b)->id;
@@ -301,14 +302,14 @@ static int64_t owner_of_turn(const dt_outbox *o, const struct dt_message_row *m)
 
 /* Sorts the messages so that owners take turns. The answers of an owner are sent in the order of the commands, even if
  * an answer was put off. */
-static dt_status put_in_turns(dt_outbox *o, struct round *r)
+static dt_status sort_by_turns(dt_outbox *o, struct round *r)
 {
     struct dt_turn *turns = dt_arena_alloc(&o->round, (r->n + 1) * sizeof(*turns));
     const struct dt_message_row **v = dt_arena_alloc(&o->round, (r->n + 1) * sizeof(*v));
     if (!turns || !v)
         return dt_fail(r->err, DT_NOMEM, "out of memory");
     if (o->kind->kind == DT_MESSAGE_ANSWERS && r->n)
-        qsort(r->v, r->n, sizeof(*r->v), messages_by_id);
+        qsort(r->v, r->n, sizeof(*r->v), compare_messages_by_id);
     for (size_t i = 0; i < r->n; i++)
         turns[i] = (struct dt_turn){.owner = owner_of_turn(o, r->v[i]), .at = i};
     dt_turns_sort(&o->turns, turns, r->n);
@@ -340,7 +341,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
         if (!o->env.ours(o->env.arg, s->sender))
             continue;
         if (s->next_ms > r->now_ms)
-            r->next_us = dt_earlier(r->next_us, next_look_us(o, r->now_ms, s->next_ms));
+            r->next_us = dt_earlier(r->next_us, next_round_at_us(o, r->now_ms, s->next_ms));
         while (s->next_ms <= r->now_ms && page.more && r->n < o->kind->listed && status == DT_OK) {
             status = dt_store_messages(o->store, &page, &o->round, r->err);
             if (o->kind->kind == DT_MESSAGE_DEAD)
@@ -350,7 +351,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
         }
         r->progress |= page.more && s->next_ms <= r->now_ms;
     }
-    return status == DT_OK ? put_in_turns(o, r) : status;
+    return status == DT_OK ? sort_by_turns(o, r) : status;
 }
 
 /* ---- sending messages ---- */
@@ -366,13 +367,13 @@ static dt_status choose_messages(dt_outbox *o, struct round *r, struct dt_flight
         const bool webhook = dt_outbox_is_webhook(m);
         if (!webhook && for_kafka == o->kind->together)
             break;
-        if (webhook && !take_places(o, &f)) {
+        if (webhook && !reserve_places(o, &f)) {
             r->crowded = true;
             continue;
         }
         snprintf(f.topic, sizeof(f.topic), "%.*s", (int)topic.n, topic.n ? topic.p : "");
         if (!(flights[*n] = malloc(sizeof(f)))) {
-            leave_places(o, &f);
+            release_places(o, &f);
             return dt_fail(r->err, DT_NOMEM, "out of memory");
         }
         *flights[(*n)++] = f;
@@ -384,7 +385,7 @@ static dt_status choose_messages(dt_outbox *o, struct round *r, struct dt_flight
     return DT_OK;
 }
 
-static int flights_by_id(const void *a, const void *b)
+static int compare_flights_by_id(const void *a, const void *b)
 {
     const int64_t x = (*(struct dt_flight *const *)a)->row.id;
     const int64_t y = (*(struct dt_flight *const *)b)->row.id;
@@ -411,7 +412,7 @@ static dt_status send_next_messages(dt_outbox *o, struct round *r, dt_status *ka
     struct dt_flight **flights = dt_arena_alloc(&o->texts, (r->n - r->at) * sizeof(struct dt_flight *));
     dt_status status = flights ? choose_messages(o, r, flights, &n) : dt_fail(r->err, DT_NOMEM, "out of memory");
     if (n)
-        qsort(flights, n, sizeof(struct dt_flight *), flights_by_id);
+        qsort(flights, n, sizeof(struct dt_flight *), compare_flights_by_id);
     if (status == DT_OK && o->kind->text)
         status = postpone_messages(o, flights, n, r->err);
     if (status == DT_OK)
@@ -419,7 +420,7 @@ static dt_status send_next_messages(dt_outbox *o, struct round *r, dt_status *ka
     if (status == DT_OK)
         return record_outcomes(o, &r->progress, r->err);
     for (size_t i = 0; i < n; i++) {
-        leave_places(o, flights[i]);
+        release_places(o, flights[i]);
         free(flights[i]);
     }
     return status;

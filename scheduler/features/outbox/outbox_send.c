@@ -32,7 +32,7 @@ struct post {
     struct dt_error *err;
 };
 
-static dt_status add_to_post(struct post *p, struct dt_flight *f, const struct dt_kafka_message *m)
+static dt_status add_kafka_message(struct post *p, struct dt_flight *f, const struct dt_kafka_message *m)
 {
     if (p->n == p->room) {
         p->room = p->room ? 2 * p->room : p->n_flights;
@@ -54,14 +54,14 @@ static dt_status add_to_post(struct post *p, struct dt_flight *f, const struct d
 
 /* Returns the flight of an outbox row. Must be called for rows in the order of the flights. *i: index of the flight
  * that the previous call returned; at first 0. */
-static struct dt_flight *flight_of(const struct post *p, size_t *i, int64_t row)
+static struct dt_flight *find_flight(const struct post *p, size_t *i, int64_t row)
 {
     while (p->flights[*i]->row.id != row)
         dt_assert_cmp(++*i, <, p->n_flights);
     return p->flights[*i];
 }
 
-static dt_status add_letters(struct post *p, const int64_t *ids)
+static dt_status add_dead_letters(struct post *p, const int64_t *ids)
 {
     const struct dt_outbox_env *env = &p->o->env;
     struct dt_notices notices;
@@ -70,7 +70,7 @@ static dt_status add_letters(struct post *p, const int64_t *ids)
     dt_status status = dt_store_notices(p->o->store, ids, p->n_flights, &p->o->texts, &notices, p->err);
     for (size_t i = 0; i < notices.n && status == DT_OK; i++) {
         status = env->kafka->letter(&notices.v[i], env->installation, &p->o->texts, &m);
-        status = status == DT_OK ? add_to_post(p, flight_of(p, &at, notices.v[i].id), &m)
+        status = status == DT_OK ? add_kafka_message(p, find_flight(p, &at, notices.v[i].id), &m)
                                  : dt_fail(p->err, status, "out of memory");
     }
     return status;
@@ -91,12 +91,12 @@ static dt_status add_answers(struct post *p, const int64_t *ids)
         for (size_t k = 0; k < a->n_headers; k++)
             headers[k] = (struct dt_kafka_header){a->headers[k].name, a->headers[k].value};
         const struct dt_kafka_message m = {a->topic, a->key, a->value, headers, a->n_headers};
-        status = add_to_post(p, flight_of(p, &at, a->row), &m);
+        status = add_kafka_message(p, find_flight(p, &at, a->row), &m);
     }
     return status;
 }
 
-static dt_status add_texts(struct post *p)
+static dt_status add_alert_messages(struct post *p)
 {
     const struct dt_str topic = dt_arena_printf(&p->o->texts, "%s.%s", p->o->env.installation, p->o->kind->topic);
     for (size_t i = 0; i < p->n_flights; i++) {
@@ -108,7 +108,7 @@ static dt_status add_texts(struct post *p)
         headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
         headers[1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), text.id};
         const struct dt_kafka_message m = {topic, text.key, text.body, headers, 2};
-        status = add_to_post(p, p->flights[i], &m);
+        status = add_kafka_message(p, p->flights[i], &m);
         if (status != DT_OK)
             return status;
     }
@@ -116,7 +116,7 @@ static dt_status add_texts(struct post *p)
 }
 
 /* Selects the flights (messages under way) for Kafka, and makes the Kafka messages of each. */
-static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
+static dt_status make_kafka_messages(struct post *p, struct dt_flight **flights, size_t n)
 {
     int64_t *ids = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(*ids));
     p->flights = dt_arena_alloc(&p->o->texts, (n + 1) * sizeof(struct dt_flight *));
@@ -128,9 +128,9 @@ static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
             p->flights[p->n_flights++] = flights[i];
         }
     return p->n_flights == 0                        ? DT_OK
-           : p->o->kind->kind == DT_MESSAGE_DEAD    ? add_letters(p, ids)
+           : p->o->kind->kind == DT_MESSAGE_DEAD    ? add_dead_letters(p, ids)
            : p->o->kind->kind == DT_MESSAGE_ANSWERS ? add_answers(p, ids)
-                                                    : add_texts(p);
+                                                    : add_alert_messages(p);
 }
 
 /* Sends the messages to Kafka, and ends the flights. If a flight has no messages (its job was removed, or a manual edit
@@ -140,7 +140,7 @@ static dt_status make_post(struct post *p, struct dt_flight **flights, size_t n)
  *   answers            if none arrived and Kafka did not refuse them; Kafka may refuse single topics
  *   sent to webhooks   never: each message has its own outcome
  */
-static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
+static dt_status send_kafka_messages(struct post *p, bool *sent, struct dt_error *why)
 {
     const dt_outbox *o = p->o;
     const enum dt_message_kind kind = o->kind->kind;
@@ -164,8 +164,8 @@ static dt_status send_post(struct post *p, bool *sent, struct dt_error *why)
 }
 
 /* Makes a request, except its URL. secret: NULL = the request is not signed. */
-static dt_status head_of(const struct dt_outbox_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
-                         struct dt_arena *arena, struct dt_http_request *out)
+static dt_status make_webhook_request(const struct dt_outbox_text *text, const struct dt_callback_secret *secret,
+                                      int64_t now_ms, struct dt_arena *arena, struct dt_http_request *out)
 {
     const struct dt_webhook webhook = {.id = text->id, .timestamp_s = now_ms / 1000, .body = text->body};
     struct dt_http_header headers[] = {
@@ -228,7 +228,7 @@ static dt_status send_request(dt_outbox *o, struct dt_flight *f, const struct dt
     if (status == DT_OK)
         status = o->kind->text(&f->row, &o->texts, &text);
     if (status == DT_OK)
-        status = head_of(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
+        status = make_webhook_request(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
     return status == DT_OK ? dt_http_client_send(o->client, &request) : status;
 }
 
@@ -254,7 +254,7 @@ dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int
                          struct dt_error *why, struct dt_error *err)
 {
     struct post post = {.o = o, .err = err};
-    dt_status status = make_post(&post, flights, n);
+    dt_status status = make_kafka_messages(&post, flights, n);
     bool *sent = dt_arena_alloc(&o->texts, post.n + 1);
     if (status != DT_OK || !sent)
         return status != DT_OK ? status : dt_fail(err, DT_NOMEM, "out of memory");
@@ -262,7 +262,7 @@ dt_status dt_outbox_send(dt_outbox *o, struct dt_flight **flights, size_t n, int
     for (size_t i = 0; i < n; i++) /* webhooks first, because Kafka may block */
         if (dt_outbox_is_webhook(&flights[i]->row))
             send_webhook(o, flights[i], now_ms);
-    status = send_post(&post, sent, why);
+    status = send_kafka_messages(&post, sent, why);
     *kafka = status == DT_OK ? *kafka : status;
     return DT_OK;
 }

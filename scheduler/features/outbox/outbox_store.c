@@ -91,7 +91,7 @@ struct reading {
     struct dt_notices *out;
 };
 
-static dt_status take_notice(void *arg)
+static dt_status read_notice(void *arg)
 {
     const struct reading *r = arg;
     struct dt_notice *notice = &r->out->v[r->out->n++];
@@ -107,7 +107,7 @@ dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct
     *out = (struct dt_notices){.v = dt_arena_alloc(arena, (n + 1) * sizeof(*out->v))};
     dt_status status = out->v ? dt_store_db(store, &r.db, err) : dt_fail(err, DT_NOMEM, "out of memory");
     return n && status == DT_OK
-               ? dt_id_in_read(r.db, &dt_sql_select_notices, DT_NO_PARAMS, DT_IDS(ids, n), take_notice, &r, err)
+               ? dt_id_in_read(r.db, &dt_sql_select_notices, DT_NO_PARAMS, DT_IDS(ids, n), read_notice, &r, err)
                : status;
 }
 

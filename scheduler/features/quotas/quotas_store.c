@@ -72,7 +72,7 @@ static dt_status lock_shares(struct settling *s, struct dt_error *err)
                          err);
 }
 
-static dt_status put_shares(struct settling *s, struct dt_error *err)
+static dt_status write_shares(struct settling *s, struct dt_error *err)
 {
     struct dt_param rows[DT_QUOTA_CLAIMS * COLUMNS];
     struct dt_param *row = rows;
@@ -117,7 +117,7 @@ static dt_status settle_shares(void *arg, dt_db *db, int64_t now_ms, struct dt_e
         if (!s->sums[i].mine)
             status = dt_db_run(db, dt_sql_delete_old_quota_shares,
                                DT_PARAMS(DT_P_INT(s->claims[i].token), DT_P_INT(now_ms)), NULL, err);
-    return status == DT_OK ? put_shares(s, err) : status;
+    return status == DT_OK ? write_shares(s, err) : status;
 }
 
 dt_status dt_quota_settle_in_txn(dt_db *db, int64_t now_ms, int64_t process, struct dt_quota_claim *claims, size_t n,
@@ -143,7 +143,7 @@ dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)
     return status;
 }
 
-static int64_t day_of(int64_t now_ms)
+static int64_t day_of_time(int64_t now_ms)
 {
     return now_ms - now_ms % DT_DAY_MS;
 }
@@ -157,7 +157,7 @@ dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_
     dt_status status = params ? dt_store_db(store, &db, err) : dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; params && i < n; i++) {
         const struct dt_usage *u = &rows[i];
-        *p++ = DT_P_INT(day_of(now_ms));
+        *p++ = DT_P_INT(day_of_time(now_ms));
         *p++ = DT_P_STR(u->token);
         *p++ = DT_P_INT(u->requests);
         *p++ = DT_P_INT(u->requests_refused);
@@ -173,7 +173,7 @@ dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_
 
 dt_status dt_store_usage_expire(dt_store *store, int64_t now_ms, struct dt_error *err)
 {
-    const int64_t before_ms = day_of(now_ms) - DT_USAGE_KEPT_DAYS * DT_DAY_MS;
+    const int64_t before_ms = day_of_time(now_ms) - DT_USAGE_KEPT_DAYS * DT_DAY_MS;
     return dt_store_run(store, dt_sql_delete_old_usage, DT_PARAMS(DT_P_INT(before_ms)), NULL, err);
 }
 

@@ -61,38 +61,38 @@ static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 /* ---- times of a day ---- */
 
 /* Returns the lowest bit that is set and not below `from`; -1: there is none. */
-static int bit_from(uint64_t bits, int from)
+static int first_bit_from(uint64_t bits, int from)
 {
     bits = from < 64 ? bits >> from << from : 0;
     return bits ? __builtin_ctzll(bits) : -1;
 }
 
 /* Returns the first matching second of a minute that is not before `second`; -1: there is none. */
-static int64_t second_from(const struct dt_cron *c, int64_t minute_s, int second)
+static int64_t first_second_from(const struct dt_cron *c, int64_t minute_s, int second)
 {
-    int found = bit_from(c->seconds, second);
+    int found = first_bit_from(c->seconds, second);
     return found < 0 ? -1 : minute_s + found;
 }
 
-static int64_t minute_from(const struct dt_cron *c, int64_t hour_s, int minute, int second)
+static int64_t first_minute_from(const struct dt_cron *c, int64_t hour_s, int minute, int second)
 {
     int64_t found_s = -1;
     if (c->minutes >> minute & 1)
-        found_s = second_from(c, hour_s + minute * INT64_C(60), second);
-    if (found_s < 0 && (minute = bit_from(c->minutes, minute + 1)) >= 0)
-        found_s = second_from(c, hour_s + minute * INT64_C(60), 0);
+        found_s = first_second_from(c, hour_s + minute * INT64_C(60), second);
+    if (found_s < 0 && (minute = first_bit_from(c->minutes, minute + 1)) >= 0)
+        found_s = first_second_from(c, hour_s + minute * INT64_C(60), 0);
     return found_s;
 }
 
 /* Returns the first matching second of a day that is not before from_s; -1: there is none. */
-static int64_t time_from(const struct dt_cron *c, int64_t from_s)
+static int64_t first_time_from(const struct dt_cron *c, int64_t from_s)
 {
     int hour = (int)(from_s / 3600);
     int64_t found_s = -1;
     if (c->hours >> hour & 1)
-        found_s = minute_from(c, hour * INT64_C(3600), (int)(from_s / 60 % 60), (int)(from_s % 60));
-    if (found_s < 0 && (hour = bit_from(c->hours, hour + 1)) >= 0)
-        found_s = minute_from(c, hour * INT64_C(3600), 0, 0);
+        found_s = first_minute_from(c, hour * INT64_C(3600), (int)(from_s / 60 % 60), (int)(from_s % 60));
+    if (found_s < 0 && (hour = first_bit_from(c->hours, hour + 1)) >= 0)
+        found_s = first_minute_from(c, hour * INT64_C(3600), 0, 0);
     return found_s;
 }
 
@@ -100,12 +100,12 @@ static int64_t time_from(const struct dt_cron *c, int64_t from_s)
 
 /* Returns the first match in a month that is not before from_s on the day `day`, in seconds since 1970; DT_NEVER: there
  * is none. */
-static int64_t match_in_month(const struct dt_cron *c, const struct month *m, int day, int64_t from_s)
+static int64_t first_match_in_month(const struct dt_cron *c, const struct month *m, int day, int64_t from_s)
 {
     if (!(c->months >> m->month & 1))
         return DT_NEVER;
     for (; day <= m->length; day++, from_s = 0) {
-        int64_t found_s = day_matches(c, m, day) ? time_from(c, from_s) : -1;
+        int64_t found_s = day_matches(c, m, day) ? first_time_from(c, from_s) : -1;
         if (found_s >= 0)
             return (m->first + day - 1) * DAY_S + found_s;
     }
@@ -118,10 +118,10 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
     int64_t days = from_s / DAY_S - (from_s % DAY_S < 0);
     struct dt_civil date = dt_civil_of_days(days);
     struct month m = month_of(date.year, date.month);
-    int64_t found_s = match_in_month(cron, &m, date.day, from_s - days * DAY_S);
+    int64_t found_s = first_match_in_month(cron, &m, date.day, from_s - days * DAY_S);
     for (int i = 0; i < MONTHS && found_s == DT_NEVER; i++) {
         m = m.month < 12 ? month_of(m.year, m.month + 1) : month_of(m.year + 1, 1);
-        found_s = match_in_month(cron, &m, 1, 0);
+        found_s = first_match_in_month(cron, &m, 1, 0);
     }
     dt_assert(found_s > local_s || found_s == DT_NEVER);
     return found_s;
@@ -132,7 +132,7 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 /* The next fire of an expression with fixed hours. All local times in a gap are mapped to the end of the gap, so they
  * fire once. A local time that occurs twice is mapped to its first occurrence. If after_s is after that occurrence, the
  * search continues with the next local time. The loop ends because a later local time never has an earlier instant. */
-static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
+static int64_t next_fire_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
     int64_t at_s;
@@ -147,7 +147,7 @@ static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, 
 
 /* The next fire of an expression that follows elapsed time. A local time in a gap does not fire. A local time that
  * occurs twice fires twice. */
-static int64_t next_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
+static int64_t next_fire_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, after_s + 1);
     int64_t from_s = after_s + 1;
@@ -164,7 +164,7 @@ int64_t dt_cron_next_ms(const struct dt_cron *cron, const dt_zone *zone, int64_t
 {
     int64_t after_s = after_ms / 1000 - (after_ms % 1000 < 0);
     int64_t at_s =
-        cron->follows_elapsed ? next_by_elapsed_s(cron, zone, after_s) : next_by_clock_s(cron, zone, after_s);
+        cron->follows_elapsed ? next_fire_by_elapsed_s(cron, zone, after_s) : next_fire_by_clock_s(cron, zone, after_s);
     return at_s == DT_NEVER ? DT_NEVER : at_s * 1000;
 }
 
@@ -210,7 +210,7 @@ static dt_status fail_field(const struct parser *p, struct dt_str item, const ch
 
 /* Sets *head to the text before the separator, and removes both from *rest. If there is no separator, *head is the
  * whole text. Returns whether there was one. */
-static bool split_off(struct dt_str *rest, char separator, struct dt_str *head)
+static bool take_text_before(struct dt_str *rest, char separator, struct dt_str *head)
 {
     const char *at = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
     *head = *rest;
@@ -277,7 +277,7 @@ struct range {
 };
 
 /* Parses an item without the step after its "/". A range of weekdays may wrap around the end of the week. */
-static dt_status read_base(const struct parser *p, struct dt_str base, bool stepped, struct range *r)
+static dt_status read_range_before_step(const struct parser *p, struct dt_str base, bool stepped, struct range *r)
 {
     const struct spec *spec = &specs[p->field];
     const bool of_days = p->field == DAY || p->field == WEEKDAY;
@@ -287,7 +287,7 @@ static dt_status read_base(const struct parser *p, struct dt_str base, bool step
         *r = (struct range){spec->min, spec->end, r->step};
         return DT_OK;
     }
-    if (split_off(&to, '-', &from)) {
+    if (take_text_before(&to, '-', &from)) {
         if (!read_value(p, from, &r->from) || !read_value(p, to, &r->to))
             return fail_field(p, base, "is not a range of values of this field");
         if (r->to < r->from && p->field == WEEKDAY)
@@ -302,22 +302,22 @@ static dt_status read_base(const struct parser *p, struct dt_str base, bool step
     return DT_OK;
 }
 
-static dt_status read_plain(const struct parser *p, struct dt_str item)
+static dt_status read_range_item(const struct parser *p, struct dt_str item)
 {
     const struct spec *spec = &specs[p->field];
     struct range r = {.step = 1};
     struct dt_str step = item;
     struct dt_str base;
-    bool stepped = split_off(&step, '/', &base);
+    bool stepped = take_text_before(&step, '/', &base);
     if (stepped && (!read_field_number(step, &r.step) || r.step < 1 || r.step > spec->end - spec->min + 1))
         return fail_field(p, item, "has a step that is not a number from 1 to the size of the field");
-    dt_status status = read_base(p, base, stepped, &r);
+    dt_status status = read_range_before_step(p, base, stepped, &r);
     for (int v = r.from; status == DT_OK && v <= r.to; v += r.step)
         set_value(p, v);
     return status;
 }
 
-static bool ends_with(struct dt_str item, char letter, struct dt_str *head)
+static bool ends_with_letter(struct dt_str item, char letter, struct dt_str *head)
 {
     *head = (struct dt_str){item.p, item.n ? item.n - 1 : 0};
     return item.n > 1 && (item.p[item.n - 1] | 0x20) == letter;
@@ -333,7 +333,7 @@ static dt_status read_day_special(const struct parser *p, struct dt_str item, bo
         p->cron->last_day = true;
     } else if (dt_str_is_caseless(item, "lw")) {
         p->cron->last_weekday = true;
-    } else if (ends_with(item, 'w', &head)) {
+    } else if (ends_with_letter(item, 'w', &head)) {
         if (!read_value(p, head, &day))
             return fail_field(p, item, "needs a day of the month before its W");
         p->cron->near_days |= UINT32_C(1) << day;
@@ -350,8 +350,8 @@ static dt_status read_weekday_special(const struct parser *p, struct dt_str item
     struct dt_str head;
     int weekday;
     int n = 0;
-    bool numbered = split_off(&nth, '#', &head);
-    *taken = numbered || ends_with(item, 'l', &head);
+    bool numbered = take_text_before(&nth, '#', &head);
+    *taken = numbered || ends_with_letter(item, 'l', &head);
     if (dt_str_is_caseless(item, "l"))
         return fail_field(p, item, "needs a weekday before its L, such as 5L");
     if (!*taken)
@@ -374,7 +374,7 @@ static dt_status read_item(const struct parser *p, struct dt_str item)
         status = read_day_special(p, item, &taken);
     if (p->field == WEEKDAY)
         status = read_weekday_special(p, item, &taken);
-    return status || taken ? status : read_plain(p, item);
+    return status || taken ? status : read_range_item(p, item);
 }
 
 static dt_status read_field(const struct parser *p, struct dt_str text)
@@ -389,7 +389,7 @@ static dt_status read_field(const struct parser *p, struct dt_str text)
     if (p->field == WEEKDAY)
         p->cron->all_weekdays = text.p[0] == '*' || text.p[0] == '?';
     while (more && status == DT_OK) {
-        more = split_off(&text, ',', &item);
+        more = take_text_before(&text, ',', &item);
         status = read_item(p, item);
     }
     return status;
@@ -463,7 +463,7 @@ int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms)
     return at_ms < r->ends_at_ms ? at_ms : DT_NEVER;
 }
 
-static void reverse(int64_t *v, size_t n)
+static void reverse_times(int64_t *v, size_t n)
 {
     for (size_t i = 0; i < n / 2; i++) {
         int64_t other = v[i];
@@ -491,9 +491,9 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     if (n <= max)
         return n;
     /* Three reversals rotate the ring, so that its oldest fire is first. */
-    reverse(fires, n % max);
-    reverse(fires + n % max, max - n % max);
-    reverse(fires, max);
+    reverse_times(fires, n % max);
+    reverse_times(fires + n % max, max - n % max);
+    reverse_times(fires, max);
     return max;
 }
 

@@ -52,7 +52,7 @@ void dt_fire_plan_from(struct dt_schedule *s, const struct dt_recurrence *r, int
 }
 
 /* Skips missed fires: those older than catch_up, and all but the newest catch_up_max. */
-static void pass_by_missed(struct dt_schedule *s, const struct dt_fire_plan *plan)
+static void skip_missed_fires(struct dt_schedule *s, const struct dt_fire_plan *plan)
 {
     int64_t fires[DT_CATCH_UP_MAX];
     const int64_t since_ms = s->waits_since_ms ? dt_earlier(s->waits_since_ms, plan->now_ms) : plan->now_ms;
@@ -67,7 +67,7 @@ static void pass_by_missed(struct dt_schedule *s, const struct dt_fire_plan *pla
         s->next_fire_ms = fires[0];
 }
 
-static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_fire_how how)
+static void plan_next_fire(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_fire_how how)
 {
     dt_assert_cmp(plan->n, <, plan->room);
     plan->fires[plan->n++] = (struct dt_fire){s->next_fire_ms, how};
@@ -77,20 +77,20 @@ static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_
 
 /* Returns a time shortly after the last fire, for the next check. The time depends on the schedule's name, so that
  * schedules with the same fire are not all due for a check at once. */
-static int64_t first_look_ms(const struct dt_schedule *s)
+static int64_t first_check_ms(const struct dt_schedule *s)
 {
     int64_t rest_ms = dt_earlier(REST_MAX_MS, (s->next_fire_ms - s->last_fire_ms) / 4);
     return s->last_fire_ms + 1 + dt_recurrence_jitter_ms(s->name, s->last_fire_ms, rest_ms);
 }
 
-static bool is_due(const struct dt_schedule *s, const struct dt_fire_plan *plan)
+static bool is_fire_due(const struct dt_schedule *s, const struct dt_fire_plan *plan)
 {
     return s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms;
 }
 
 /* Returns the time of the last fire that is planned as "due soon". *half_ms: time of the fire in the middle of these,
  * if there are DT_FIRES_AHEAD; otherwise INT64_MAX. */
-static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
+static int64_t find_last_soon_fire_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
 {
     const int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
     int64_t at_ms = plan->now_ms;
@@ -107,21 +107,21 @@ static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
 }
 
 /* Plans all fires that are due soon, and at least one future fire. */
-static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
+static void plan_soon_fires(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     int64_t half_ms = INT64_MAX;
-    const int64_t soon_ms = find_soon_ms(plan, &half_ms);
-    while (plan->due_only ? is_due(s, plan)
+    const int64_t soon_ms = find_last_soon_fire_ms(plan, &half_ms);
+    while (plan->due_only ? is_fire_due(s, plan)
                           : s->next_fire_ms && (s->next_fire_ms <= soon_ms || s->last_fire_ms <= plan->now_ms)) {
         if (plan->n == plan->room) {
             plan->look_ms = plan->now_ms;
             return;
         }
-        take_next(s, plan, DT_FIRE_RUNS);
+        plan_next_fire(s, plan, DT_FIRE_RUNS);
     }
     plan->look_ms = !s->next_fire_ms       ? 0
                     : half_ms != INT64_MAX ? half_ms
-                                           : dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, first_look_ms(s));
+                                           : dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, first_check_ms(s));
     if (plan->look_ms && plan->look_ms <= plan->now_ms)
         plan->look_ms = plan->now_ms + 1;
 }
@@ -132,17 +132,17 @@ static void plan_single_fire(struct dt_schedule *s, struct dt_fire_plan *plan)
     bool runs = !plan->unfinished || (s->overlap == DT_OVERLAP_CANCEL && plan->retries_ended);
 
     if (s->next_fire_ms && !plan->unfinished && !plan->due_only) {
-        take_next(s, plan, DT_FIRE_RUNS);
-    } else if (is_due(s, plan)) {
+        plan_next_fire(s, plan, DT_FIRE_RUNS);
+    } else if (is_fire_due(s, plan)) {
         plan->cancel_first = s->overlap == DT_OVERLAP_CANCEL && !runs;
         if (!plan->cancel_first)
-            take_next(s, plan, runs ? DT_FIRE_RUNS : DT_FIRE_SKIPPED);
+            plan_next_fire(s, plan, runs ? DT_FIRE_RUNS : DT_FIRE_SKIPPED);
     }
     if (!s->next_fire_ms)
         return;
     /* The next check is at the earliest of three times that are in the future: some time after the last fire, shortly
      * before the next fire, and at the next fire. */
-    const int64_t rested_at_ms = s->last_fire_ms ? first_look_ms(s) : 0;
+    const int64_t rested_at_ms = s->last_fire_ms ? first_check_ms(s) : 0;
     const int64_t ahead_ms = s->next_fire_ms - DT_FIRES_AHEAD_MS;
     plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
     if (rested_at_ms > plan->now_ms)
@@ -158,11 +158,11 @@ void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)
     plan->look_ms = 0;
     if (s->paused || !s->next_fire_ms)
         return;
-    pass_by_missed(s, plan);
+    skip_missed_fires(s, plan);
     if (plan->room == 0)
         plan->look_ms = plan->now_ms;
     else if (s->overlap == DT_OVERLAP_ALLOW)
-        plan_freely(s, plan);
+        plan_soon_fires(s, plan);
     else
         plan_single_fire(s, plan);
 }
@@ -194,7 +194,7 @@ dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *make
 }
 
 /* The array of changed times has as many cells as it has entries, rounded up to a power of two. */
-static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
+static dt_status add_job_move(struct dt_fire_batch *b, struct dt_job_move move)
 {
     struct dt_fire_maker *m = b->maker;
     size_t n = m->n_moves;
@@ -213,7 +213,7 @@ static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
 
 /* ---- planning the jobs ---- */
 
-static dt_status ask_topic_defaults(struct dt_fire_batch *b, struct dt_str topic)
+static dt_status read_topic_defaults(struct dt_fire_batch *b, struct dt_str topic)
 {
     if (b->topic.p && dt_str_eq(b->topic, topic))
         return DT_OK;
@@ -235,10 +235,10 @@ static dt_status ask_topic_defaults(struct dt_fire_batch *b, struct dt_str topic
 }
 
 /* Makes `s` the current schedule: reads the defaults of its topic, and opens the quota that its jobs spend. */
-static dt_status open_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
+static dt_status select_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     b->quota = NULL;
-    dt_status status = ask_topic_defaults(b, s->job.topic);
+    dt_status status = read_topic_defaults(b, s->job.topic);
     if (status != DT_OK || !b->topic_there)
         return status;
     s->owner = b->owner;
@@ -289,7 +289,7 @@ size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedul
     return min_size(rows, (BYTES_AT_ONCE - b->bytes) / (dt_new_job_bytes(&s->job) + 1) + 1);
 }
 
-static dt_status ask_unfinished(struct dt_fire_batch *b, const struct dt_schedule *s, struct dt_fire_plan *plan)
+static dt_status check_unfinished_job(struct dt_fire_batch *b, const struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     if (s->overlap == DT_OVERLAP_ALLOW || !s->last_job_id)
         return DT_OK;
@@ -300,7 +300,7 @@ static dt_status ask_unfinished(struct dt_fire_batch *b, const struct dt_schedul
     return status;
 }
 
-static void add_progress(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t look_ms)
+static void add_schedule_progress(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t look_ms)
 {
     dt_assert_cmp(b->n_progress, <, 2 * DT_FIRES_AT_ONCE);
     b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
@@ -332,7 +332,7 @@ static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, cons
     struct dt_fire fires[DT_FIRES_AT_ONCE];
     const bool returns = b->n_rows > 0 && b->rows[b->n_rows - 1].schedule == s;
     struct dt_fire_plan plan = {.recurrence = r, .now_ms = b->now_ms, .room = dt_fire_batch_room(b, s), .fires = fires};
-    dt_status status = ask_unfinished(b, s, &plan);
+    dt_status status = check_unfinished_job(b, s, &plan);
     if (status != DT_OK)
         return status;
     plan.unfinished = plan.unfinished || returns;
@@ -345,7 +345,7 @@ static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, cons
         status = add_fire_row(b, s, &fires[i]);
     s->error = DT_STR_NONE;
     s->error_at_ms = 0;
-    add_progress(b, s, wait_for_quota(b, s, plan.look_ms));
+    add_schedule_progress(b, s, wait_for_quota(b, s, plan.look_ms));
     return status;
 }
 
@@ -353,18 +353,18 @@ dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, c
 {
     s->error = dt_arena_copy(b->maker->arena, dt_str(why));
     s->error_at_ms = b->now_ms;
-    add_progress(b, s, b->now_ms + AGAIN_MS);
+    add_schedule_progress(b, s, b->now_ms + AGAIN_MS);
     return s->error.p ? DT_OK : dt_fail(b->err, DT_NOMEM, "out of memory");
 }
 
 /* ---- fires that fell due just before a change ---- */
 
-static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
-                         struct dt_schedule *then)
+static dt_status add_due_fires(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                               struct dt_schedule *then)
 {
     struct dt_fire fires[DT_FIRES_AT_ONCE];
     struct dt_fire_plan plan = {.recurrence = r, .now_ms = b->now_ms, .due_only = true, .fires = fires};
-    dt_status status = ask_unfinished(b, s, &plan);
+    dt_status status = check_unfinished_job(b, s, &plan);
     if (status != DT_OK)
         return status;
     plan.room = dt_fire_batch_room(b, s);
@@ -390,12 +390,12 @@ dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, 
 {
     struct dt_recurrence r;
     dt_zone *zone = NULL;
-    dt_status status = open_schedule(b, s);
+    dt_status status = select_schedule(b, s);
     if (status != DT_OK || !b->topic_there || s->paused)
         return status;
     status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_OK)
-        status = add_due(b, s, &r, then);
+        status = add_due_fires(b, s, &r, then);
     dt_zone_free(zone);
     return status == DT_INVALID ? DT_OK : status; /* INVALID: the expression is not valid any more, so no fire is due */
 }
@@ -405,7 +405,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     struct dt_recurrence r;
     dt_zone *zone = NULL;
     struct dt_error why = {0};
-    dt_status status = open_schedule(b, s);
+    dt_status status = select_schedule(b, s);
     if (status != DT_OK)
         return status;
     if (!b->topic_there)
@@ -416,7 +416,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     const int64_t stamp = dt_zone_stamp(r.zone);
     if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
         /* tzdata has changed, so future fires are computed again. */
-        status = add_due(b, s, &r, s);
+        status = add_due_fires(b, s, &r, s);
         if (status == DT_OK)
             status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
         s->last_fire_ms = dt_earlier(s->last_fire_ms, b->now_ms);
@@ -438,7 +438,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
 dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     struct dt_schedule at_once = *s;
-    dt_status status = ask_topic_defaults(b, s->job.topic);
+    dt_status status = read_topic_defaults(b, s->job.topic);
     if (status != DT_OK)
         return status;
     if (!b->topic_there)
@@ -447,7 +447,7 @@ dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
     b->quota = NULL; /* no quota is spent, because the caller's token has spent its own */
     status = add_fire_row(b, &at_once, &(struct dt_fire){b->now_ms, DT_FIRE_RUNS});
     b->rows[b->n_rows - 1].schedule = s;
-    add_progress(b, s, s->look_ms);
+    add_schedule_progress(b, s, s->look_ms);
     return status;
 }
 
@@ -489,10 +489,10 @@ static dt_status reschedule_fire(struct dt_fire_batch *b, struct dt_fire_row *ro
         return DT_OK;
     b->returned++;
     dt_counts_move(&b->counts, job->topic, id, DT_CANCELLED, DT_SCHEDULED);
-    return add_move(b, (struct dt_job_move){id, job->run_at_ms, 0});
+    return add_job_move(b, (struct dt_job_move){id, job->run_at_ms, 0});
 }
 
-static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
+static dt_status handle_insert_outcome(struct dt_fire_batch *b, struct dt_fire_row *row)
 {
     const struct dt_new_job *job = &row->insert.job;
     switch (row->insert.outcome) {
@@ -521,7 +521,7 @@ static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
     }
     row->schedule->last_job_id = job->id;
     b->made++;
-    return add_move(b, (struct dt_job_move){job->id, job->run_at_ms, 0});
+    return add_job_move(b, (struct dt_job_move){job->id, job->run_at_ms, 0});
 }
 
 dt_status dt_fire_batch_write(struct dt_fire_batch *b)
@@ -534,7 +534,7 @@ dt_status dt_fire_batch_write(struct dt_fire_batch *b)
                          : dt_fail(b->err, DT_NOMEM, "out of memory");
     DT_FAIL_POINT_STATUS("fires.inserted", status, b->err);
     for (size_t i = 0; i < b->n_rows && status == DT_OK; i++)
-        status = settle_row(b, &b->rows[i]);
+        status = handle_insert_outcome(b, &b->rows[i]);
     if (status == DT_OK)
         status = dt_schedule_write_progress(b->db, b->maker->arena, b->progress, b->n_progress, b->err);
     if (status == DT_OK)
@@ -549,7 +549,7 @@ struct pending {
     int64_t id, next_at_ms, fire_ms; /* id: id of the fire's job; fire_ms: nominal time of the fire */
 };
 
-static dt_status take_pending(const dt_db *db, struct dt_arena *, void *row, void *arg)
+static dt_status read_pending_fire(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {
     const struct dt_str *name = arg;
     struct pending *p = row;
@@ -559,8 +559,8 @@ static dt_status take_pending(const dt_db *db, struct dt_arena *, void *row, voi
 
 /* Reads the fires after after_ms whose jobs have not begun, in the order of their keys. That is the order of time for
  * keys whose times have the same number of digits. After the next minutes a schedule has at most one fire. */
-static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
-                              struct dt_rows *rows)
+static dt_status list_pending_fires(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
+                                    struct dt_rows *rows)
 {
     struct dt_str name = s->name;
     struct dt_str after;
@@ -573,7 +573,7 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
         status = dt_fail(b->err, DT_NOMEM, "out of memory");
     if (status != DT_OK)
         return status;
-    *rows = (struct dt_rows){.row_bytes = sizeof(struct pending), .read = take_pending, .arg = &name};
+    *rows = (struct dt_rows){.row_bytes = sizeof(struct pending), .read = read_pending_fire, .arg = &name};
     status = dt_db_query(b->db, dt_sql_select_pending_fires,
                          DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
     if (status == DT_OK)
@@ -598,13 +598,13 @@ static dt_status withdraw_fire(struct dt_fire_batch *b, const struct dt_schedule
     dt_counts_move(&b->counts, s->job.topic, p->id, DT_SCHEDULED, DT_CANCELLED);
     if (p->fire_ms <= b->now_ms)
         b->put_off[b->n_put_off++] = p->fire_ms;
-    return add_move(b, (struct dt_job_move){p->id, 0, p->next_at_ms});
+    return add_job_move(b, (struct dt_job_move){p->id, 0, p->next_at_ms});
 }
 
 dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most)
 {
     struct dt_rows rows = {.n = 0};
-    dt_status status = list_pending(b, s, b->now_ms - s->jitter_ms, &rows);
+    dt_status status = list_pending_fires(b, s, b->now_ms - s->jitter_ms, &rows);
     const struct pending *v = rows.v;
     b->n_put_off = 0;
     if (status == DT_OK)
@@ -622,7 +622,7 @@ dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedu
 dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct dt_schedule *s)
 {
     struct dt_rows rows = {.n = 0};
-    dt_status status = list_pending(b, s, b->now_ms, &rows);
+    dt_status status = list_pending_fires(b, s, b->now_ms, &rows);
     const struct pending *v = rows.v;
     for (size_t i = 1; i < rows.n && status == DT_OK; i++)
         status = withdraw_fire(b, s, &v[i]);

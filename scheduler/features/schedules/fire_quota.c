@@ -57,7 +57,7 @@ static dt_status read_quota_token(const dt_db *db, struct dt_arena *arena, void 
     return status;
 }
 
-static int quotas_by_owner(const void *a, const void *b)
+static int compare_quotas_by_owner(const void *a, const void *b)
 {
     const struct dt_fire_quota *x = a;
     const struct dt_fire_quota *y = b;
@@ -79,7 +79,7 @@ static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_st
     struct dt_fire_quota *v = rows.v;
     if (status != DT_OK || rows.n == 0)
         return status;
-    qsort(v, rows.n, sizeof(*v), quotas_by_owner);
+    qsort(v, rows.n, sizeof(*v), compare_quotas_by_owner);
     size_t n = 0;
     for (size_t i = 0; i < rows.n; i++) {
         if (n == 0 || v[n - 1].owner != v[i].owner) {
@@ -108,7 +108,7 @@ static struct dt_fire_quota *find_quota_of_owner(const struct dt_fire_quotas *qu
     size_t end = quotas->n;
     while (begin < end) {
         size_t middle = begin + (end - begin) / 2;
-        if (quotas_by_owner(&quotas->v[middle], &key) < 0)
+        if (compare_quotas_by_owner(&quotas->v[middle], &key) < 0)
             begin = middle + 1;
         else
             end = middle;
@@ -132,7 +132,7 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
 
 /* Returns whether another prefix in the list is a prefix of this one. If the list has the same prefix twice, that
  * counts for one of the two. */
-static bool is_within_another(struct dt_str prefix, struct dt_str topics)
+static bool is_covered_by_other_prefix(struct dt_str prefix, struct dt_str topics)
 {
     while (topics.n > 0) {
         struct dt_str other = dt_str_next_element(&topics);
@@ -145,8 +145,8 @@ static bool is_within_another(struct dt_str prefix, struct dt_str topics)
 
 /* Computes the quota's token bucket at now_ms, and counts pending jobs if that is due. The capacity of the bucket is
  * what the share adds in a second, but at least one job. The bucket is full at first. */
-static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
-                            struct dt_arena *arena, struct dt_error *err)
+static dt_status prepare_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
+                               struct dt_arena *arena, struct dt_error *err)
 {
     const int64_t past_ms = dt_earlier(dt_later(now_ms - claim->left_at_ms, 0), 3600 * MILLI);
     q->open = true;
@@ -169,7 +169,7 @@ static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim
         struct dt_str prefix = dt_str_next_element(&topics);
         if (dt_str_is(prefix, DT_TOPICS_ALL))
             prefix.n = 0;
-        else if (prefix.n == 0 || is_within_another(prefix, q->topics))
+        else if (prefix.n == 0 || is_covered_by_other_prefix(prefix, q->topics))
             continue;
         const struct dt_str above = dt_topic_above_prefix(arena, prefix);
         int64_t n = 0;
@@ -184,7 +184,7 @@ static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim
     return status;
 }
 
-static int claims_by_token(const void *a, const void *b)
+static int compare_claims_by_token(const void *a, const void *b)
 {
     const struct dt_quota_claim *x = a;
     const struct dt_quota_claim *y = b;
@@ -215,14 +215,14 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
     }
     if (status != DT_OK || n_claims == 0)
         return status;
-    qsort(claims, n_claims, sizeof(*claims), claims_by_token);
+    qsort(claims, n_claims, sizeof(*claims), compare_claims_by_token);
     status = dt_quota_settle_in_txn(db, now_ms, DT_QUOTA_FIRES, claims, n_claims, err);
     for (size_t i = 0; status == DT_OK && i < n_claims; i++) {
         struct dt_fire_quota *q = NULL;
         for (size_t k = 0; k < n && (!q || q->token != claims[i].token); k++)
             q = find_quota(quotas, owners[k]);
         dt_assert(q && q->token == claims[i].token);
-        status = open_quota(q, &claims[i], db, now_ms, arena, err);
+        status = prepare_quota(q, &claims[i], db, now_ms, arena, err);
     }
     return status;
 }

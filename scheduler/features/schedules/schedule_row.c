@@ -20,18 +20,18 @@ static int64_t clamp_i64(int64_t value, int64_t least, int64_t most)
 }
 
 /* Reads a number; a number below 1 becomes 1, NULL becomes 0. */
-static int64_t read_positive(const dt_db *db, unsigned column, int64_t most)
+static int64_t read_positive_column(const dt_db *db, unsigned column, int64_t most)
 {
     return dt_db_is_null(db, column) ? 0 : clamp_i64(dt_db_i64(db, column), 1, most);
 }
 
 /* Reads a time. It is limited to the times that duetime can write, so that adding a duration cannot overflow. */
-static int64_t time_at(const dt_db *db, unsigned column)
+static int64_t read_time_column(const dt_db *db, unsigned column)
 {
     return clamp_i64(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS + 1);
 }
 
-static int64_t duration_at(const dt_db *db, unsigned column)
+static int64_t read_duration_column(const dt_db *db, unsigned column)
 {
     return clamp_i64(dt_db_i64(db, column), 0, DT_DURATION_MAX_MS);
 }
@@ -46,17 +46,17 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
     *s = (struct dt_schedule){
         .name = dt_store_text(db, 0, arena, &ok),
         .cron = dt_store_text(db, 2, arena, &ok),
-        .every_ms = duration_at(db, 3),
-        .anchor_ms = time_at(db, 4),
+        .every_ms = read_duration_column(db, 3),
+        .anchor_ms = read_time_column(db, 4),
         .time_zone = dt_store_text(db, 5, arena, &ok),
         .has_start = !dt_db_is_null(db, 6),
         .has_end = !dt_db_is_null(db, 7),
-        .starts_at_ms = time_at(db, 6),
-        .ends_at_ms = time_at(db, 7),
+        .starts_at_ms = read_time_column(db, 6),
+        .ends_at_ms = read_time_column(db, 7),
         .overlap = overlap > 0 && overlap < DT_OVERLAPS ? (enum dt_overlap)overlap : DT_OVERLAP_ALLOW,
-        .catch_up_ms = duration_at(db, 9),
+        .catch_up_ms = read_duration_column(db, 9),
         .catch_up_max = clamp_i64(dt_db_i64(db, 10), 0, DT_CATCH_UP_MAX),
-        .jitter_ms = duration_at(db, 11),
+        .jitter_ms = read_duration_column(db, 11),
         .paused = dt_db_i64(db, 12) != 0,
         .created_at_ms = dt_db_i64(db, 13),
         .updated_at_ms = dt_db_i64(db, 14),
@@ -73,7 +73,7 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
     job->content_type = dt_store_text(db, 22, arena, &ok);
     job->payload_binary = dt_db_i64(db, 23) != 0;
     job->payload = dt_store_text(db, 24, arena, &ok);
-    s->next_fire_ms = read_positive(db, 25, DT_TIME_MAX_MS);
+    s->next_fire_ms = read_positive_column(db, 25, DT_TIME_MAX_MS);
     s->last_fire_ms = clamp_i64(dt_db_i64(db, 26), 0, DT_TIME_MAX_MS);
     s->last_job_id = dt_db_i64(db, 27);
     s->zone_stamp = dt_db_i64(db, 28);
@@ -81,7 +81,7 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
     s->error_at_ms = dt_db_i64(db, 30);
     s->look_ms = dt_db_i64(db, 31);
     s->owner = dt_db_i64(db, 32);
-    s->waits_since_ms = read_positive(db, 33, DT_TIME_MAX_MS);
+    s->waits_since_ms = read_positive_column(db, 33, DT_TIME_MAX_MS);
     return ok ? DT_OK : DT_NOMEM;
 }
 

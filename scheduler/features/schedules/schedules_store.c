@@ -31,7 +31,7 @@ struct task {
 };
 
 /* Runs one try of the transaction. Each try begins with an empty batch, and with empty counts. */
-static dt_status commit_once(struct task *t, struct dt_error *err)
+static dt_status try_commit_task(struct task *t, struct dt_error *err)
 {
     dt_db *db;
     int64_t now_ms;
@@ -70,7 +70,7 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
             maker->ids = status == DT_OK ? IDS_AT_ONCE : 0;
         }
         if (status == DT_OK)
-            status = commit_once(t, err);
+            status = try_commit_task(t, err);
         if (status == DT_EXISTS) {
             maker->ids = 0;
             status = DT_BUSY;
@@ -83,7 +83,7 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
 
 /* Locks and reads a schedule. NOT_FOUND: there is no such schedule. DENIED: the token's prefixes do not allow its
  * topic. The topic is checked under the lock, because a change may have given the schedule another topic. */
-static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
+static dt_status lock_and_read_schedule(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
     dt_status status = dt_db_read_number(b->db, dt_sql_lock_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, NULL, b->err);
@@ -103,7 +103,7 @@ struct due {
 };
 
 /* Sorts the schedules that wait for a quota before the others, the longest wait first. */
-static int by_wait(const void *a, const void *b)
+static int compare_by_quota_wait(const void *a, const void *b)
 {
     int64_t x = ((const struct dt_schedule *)a)->waits_since_ms;
     int64_t y = ((const struct dt_schedule *)b)->waits_since_ms;
@@ -113,7 +113,7 @@ static int by_wait(const void *a, const void *b)
 }
 
 /* Locks schedules that are due for a check. Each owner gets the same number, unless it has fewer. */
-static dt_status lock_due(struct task *t, struct due *due)
+static dt_status lock_due_schedules(struct task *t, struct due *due)
 {
     struct dt_fire_batch *b = &t->batch;
     const size_t part = (t->limit + t->n_turns - 1) / t->n_turns;
@@ -135,7 +135,7 @@ static dt_status lock_due(struct task *t, struct due *due)
             status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
         struct dt_schedule *v = rows.v;
         if (status == DT_OK && rows.n)
-            qsort(v, rows.n, sizeof(*v), by_wait);
+            qsort(v, rows.n, sizeof(*v), compare_by_quota_wait);
         for (size_t k = 0; status == DT_OK && k < rows.n && k < most; k++, due->n++) {
             due->v[due->n] = v[k];
             due->turns[due->n] = (struct dt_turn){.owner = owner, .at = due->n};
@@ -150,7 +150,7 @@ static dt_status lock_due(struct task *t, struct due *due)
     return status;
 }
 
-static dt_status take_turn(const dt_db *db, struct dt_arena *, void *row, void *arg)
+static dt_status read_owner_turn(const dt_db *db, struct dt_arena *, void *row, void *arg)
 {
     int64_t *look_ms = arg;
     int64_t at_ms = dt_db_is_null(db, 1) ? INT64_MAX : dt_later(dt_db_i64(db, 1), 1);
@@ -161,11 +161,11 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *, void *row, void *
 
 /* Reads which owners have schedules that are due for a check, in the order of their turns. *look_ms: when the next
  * schedule is due for a check; 0 = none is. */
-static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
-                            struct dt_error *err)
+static dt_status find_due_owners(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
+                                 struct dt_error *err)
 {
     int64_t first_ms = INT64_MAX;
-    *due = (struct dt_rows){.row_bytes = sizeof(struct dt_turn), .read = take_turn, .arg = &first_ms};
+    *due = (struct dt_rows){.row_bytes = sizeof(struct dt_turn), .read = read_owner_turn, .arg = &first_ms};
     dt_status status = dt_db_query(db, dt_sql_select_schedule_turns, DT_NO_PARAMS, err);
     if (status == DT_OK)
         status = dt_store_read_rows(db, maker->arena, due, err);
@@ -182,12 +182,12 @@ static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *loo
     return DT_OK;
 }
 
-static dt_status make_due(struct task *t)
+static dt_status make_due_fires(struct task *t)
 {
     struct due due;
     struct dt_rows next;
     struct dt_fire_batch *b = &t->batch;
-    dt_status status = lock_due(t, &due);
+    dt_status status = lock_due_schedules(t, &due);
     *t->made = (struct dt_fires_made){.schedules = due.n};
     for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++) {
         struct dt_schedule *s = &due.v[due.turns[i].at];
@@ -203,13 +203,13 @@ static dt_status make_due(struct task *t)
     }
     if (status == DT_OK && due.n)
         status = dt_fire_batch_write(b);
-    return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
+    return status == DT_OK ? find_due_owners(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
 /* If no schedule is due for a check, this only reads an index. */
 dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
 {
-    struct task t = {.made = out, .work = make_due, .limit = SCHEDULES_AT_ONCE};
+    struct task t = {.made = out, .work = make_due_fires, .limit = SCHEDULES_AT_ONCE};
     struct dt_error why = {0};
     struct dt_rows due;
     dt_db *db;
@@ -217,7 +217,7 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     maker->n_moves = 0;
     dt_status status = dt_store_db(maker->store, &db, err);
     if (status == DT_OK)
-        status = find_turns(maker, db, &out->next_look_ms, &due, err);
+        status = find_due_owners(maker, db, &out->next_look_ms, &due, err);
     if (status != DT_OK || due.n == 0)
         return status;
     t.turns = due.v;
@@ -251,7 +251,7 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
 
 /* ---- after a new tzdata ---- */
 
-static dt_status take_name(const dt_db *db, struct dt_arena *arena, void *row, void *)
+static dt_status read_schedule_name(const dt_db *db, struct dt_arena *arena, void *row, void *)
 {
     struct dt_str *name = row;
     *name = dt_arena_copy(arena, dt_db_bytes(db, 0));
@@ -261,7 +261,7 @@ static dt_status take_name(const dt_db *db, struct dt_arena *arena, void *row, v
 dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
                                   struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_str), .read = take_name};
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_str), .read = read_schedule_name};
     *out = (struct dt_schedule_zones){0};
     dt_status status = dt_store_read(store, dt_sql_select_schedule_zones, DT_NO_PARAMS, arena, &rows, err);
     if (status == DT_OK)
@@ -319,8 +319,8 @@ static dt_status note_schedule_event(struct task *t, const char *action, const s
 
 /* Sets next_fire_ms to the first missed fire that is not older than within_ms. Older fires get no job, unless jitter
  * makes their jobs due later than now: those are added to put_off. */
-static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
-                             int64_t missed_ms, int64_t within_ms)
+static dt_status plan_missed_fires(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                                   int64_t missed_ms, int64_t within_ms)
 {
     const int64_t waits_ms = s->waits_since_ms ? b->now_ms - s->waits_since_ms : 0;
     const int64_t from_ms = dt_later(missed_ms, b->now_ms - within_ms - dt_later(waits_ms, 0));
@@ -342,8 +342,8 @@ static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, con
 }
 
 /* Sets next_fire_ms of a schedule that was created, changed or paused. */
-static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
-                              const struct dt_schedule *old)
+static dt_status plan_changed_schedule(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                                       const struct dt_schedule *old)
 {
     const bool same_times = old && !s->cron.p == !old->cron.p && dt_str_eq(s->cron, old->cron) &&
                             s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
@@ -355,7 +355,7 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
     if (!s->paused && missed_ms <= b->now_ms) {
         /* A fire that fell due just before the change gets its job, as it would if a maker were a little late. */
         const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
-        return plan_missed(b, s, r, missed_ms, within_ms);
+        return plan_missed_fires(b, s, r, missed_ms, within_ms);
     }
     /* If the schedule was running before, a fire at exactly now_ms has its job already. If the schedule is paused,
      * next_fire_ms has the first fire without a job until it is resumed. */
@@ -390,7 +390,7 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
     s->waits_since_ms = old && !old->paused ? old->waits_since_ms : 0;
     s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
     s->last_job_id = old ? old->last_job_id : 0;
-    status = plan_changed(b, s, &r, old);
+    status = plan_changed_schedule(b, s, &r, old);
     dt_zone_free(zone);
     return status;
 }
@@ -438,7 +438,7 @@ static dt_status put_locked_schedule(struct task *t)
     struct dt_schedule old;
     dt_status status = dt_db_run(b->db, dt_sql_enter_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
     if (status == DT_OK)
-        status = lock_and_read(t, &old);
+        status = lock_and_read_schedule(t, &old);
     t->put->created = status == DT_NOT_FOUND;
     if (status != DT_OK && status != DT_NOT_FOUND)
         return status;
@@ -476,7 +476,7 @@ static dt_status pause_schedule(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule *s = t->out;
-    dt_status status = lock_and_read(t, s);
+    dt_status status = lock_and_read_schedule(t, s);
     if (status != DT_OK || s->paused == t->paused)
         return status;
     struct dt_schedule old = *s;
@@ -492,7 +492,7 @@ static dt_status pause_schedule(struct task *t)
         if (status == DT_OK) {
             s->zone_stamp = dt_zone_stamp(zone);
             if (s->next_fire_ms)
-                status = plan_missed(b, s, &r, s->next_fire_ms, s->catch_up_ms);
+                status = plan_missed_fires(b, s, &r, s->next_fire_ms, s->catch_up_ms);
         }
         dt_zone_free(zone);
     }
@@ -512,7 +512,7 @@ static dt_status delete_locked_schedule(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule s;
-    dt_status status = lock_and_read(t, &s);
+    dt_status status = lock_and_read_schedule(t, &s);
     if (status == DT_OK && !t->cancel)
         status = dt_fire_batch_add_due(b, &s, &s);
     if (status == DT_OK)
@@ -532,11 +532,11 @@ dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str na
     return commit_task(maker, &t, err);
 }
 
-static dt_status run_now(struct task *t)
+static dt_status run_schedule_now(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule *s = t->out;
-    dt_status status = lock_and_read(t, s);
+    dt_status status = lock_and_read_schedule(t, s);
     if (status == DT_OK)
         status = dt_fire_batch_now(b, s);
     if (status == DT_OK)
@@ -552,7 +552,7 @@ dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str n
                                     struct dt_error *err)
 {
     struct dt_schedule s;
-    struct task t = {.name = name, .out = &s, .job = job, .work = run_now};
+    struct task t = {.name = name, .out = &s, .job = job, .work = run_schedule_now};
     return commit_task(maker, &t, err);
 }
 

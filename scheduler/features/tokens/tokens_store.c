@@ -12,19 +12,19 @@
 #include "tokens.h"
 #include "topic/counts.h"
 
-static enum dt_token_rule rule_of(const dt_db *db, unsigned column)
+static enum dt_token_rule read_token_rule(const dt_db *db, unsigned column)
 {
     int64_t rule = dt_db_i64(db, column);
     return rule == DT_TOKENS_NEVER_MADE || rule == DT_TOKENS_WAIVED ? (enum dt_token_rule)rule : DT_TOKENS_ASKED;
 }
 
 /* Locks the installation's row and writes the rule. */
-static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *err)
+static dt_status set_token_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_lock_token_rule, DT_NO_PARAMS, err);
     if (status != DT_OK)
         return status;
-    bool found = dt_db_next(db), same = found && rule_of(db, 0) == rule;
+    bool found = dt_db_next(db), same = found && read_token_rule(db, 0) == rule;
     status = dt_db_end(db, err);
     if (status != DT_OK || same)
         return status;
@@ -45,7 +45,8 @@ struct change {
     struct dt_str actor;
 };
 
-static void note_quotas(struct dt_event_diff *d, const struct dt_quota_limits *was, const struct dt_quota_limits *is)
+static void note_changed_quotas(struct dt_event_diff *d, const struct dt_quota_limits *was,
+                                const struct dt_quota_limits *is)
 {
     for (int i = 0; i < DT_QUOTAS; i++)
         if (was->v[i] != is->v[i] && (was->v[i] > 0 || is->v[i] > 0))
@@ -66,7 +67,7 @@ static dt_status note_token_event(const struct change *c, dt_db *db, const char 
     dt_event_diff_begin(&d);
     dt_event_diff_text(&d, "scopes", DT_STR_NONE, c->token->scopes);
     dt_event_diff_text(&d, "topics", DT_STR_NONE, c->token->topics);
-    note_quotas(&d, &(struct dt_quota_limits){{0}}, &c->token->quotas);
+    note_changed_quotas(&d, &(struct dt_quota_limits){{0}}, &c->token->quotas);
     return dt_event_diff_write(&d, db, &event, err);
 }
 
@@ -76,7 +77,7 @@ static dt_status add_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     const struct dt_token *token = c->token;
     const struct dt_str hash = {(const char *)token->hash, sizeof(token->hash)};
     const int64_t *quotas = token->quotas.v;
-    dt_status status = set_rule(db, DT_TOKENS_ASKED, err);
+    dt_status status = set_token_rule(db, DT_TOKENS_ASKED, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_insert_token,
                            DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes),
@@ -110,20 +111,21 @@ dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_e
     return dt_store_commit_work(store, NULL, revoke_token, &(struct change){&token, dt_store_actor(store)}, err);
 }
 
-static dt_status ask_for_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
+static dt_status require_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
 {
-    return set_rule(db, DT_TOKENS_ASKED, err);
+    return set_token_rule(db, DT_TOKENS_ASKED, err);
 }
 
 dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err)
 {
-    return dt_store_commit_work(store, NULL, ask_for_tokens, NULL, err);
+    return dt_store_commit_work(store, NULL, require_tokens, NULL, err);
 }
 
 static dt_status waive_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
 {
     int64_t n = 0;
-    dt_status status = set_rule(db, DT_TOKENS_WAIVED, err); /* this locks the row first, so a request that adds a token
+    dt_status status =
+        set_token_rule(db, DT_TOKENS_WAIVED, err); /* this locks the row first, so a request that adds a token
                                                              * waits */
     if (status == DT_OK)
         status = dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err);
@@ -155,7 +157,7 @@ static dt_status read_token_row(const dt_db *db, struct dt_arena *arena, void *r
     struct dt_token *t = row;
     struct dt_str hash = dt_db_bytes(db, 1);
     bool fits = hash.n == sizeof(t->hash);
-    *(enum dt_token_rule *)arg = rule_of(db, 9);
+    *(enum dt_token_rule *)arg = read_token_rule(db, 9);
     if (dt_db_is_null(db, 0)) {
         *t = (struct dt_token){.name = {0}};
         return DT_OK;
@@ -230,7 +232,7 @@ static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     if (status != DT_OK || !c->actor.p)
         return status;
     dt_event_diff_begin(&d);
-    note_quotas(&d, &was, &token->quotas);
+    note_changed_quotas(&d, &was, &token->quotas);
     return dt_event_diff_write(&d, db, &event, err);
 }
 

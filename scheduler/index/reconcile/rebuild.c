@@ -38,7 +38,7 @@
 /* Takes the fillings of our own shards, or of other leaders' shards, and adds their records after the first b->n_notes.
  * The pass fills the sets that no other process fills. Records of another slot map are ignored. If a shard of ours has
  * no record, the pass fills its set anyway. */
-static void take_fillings(dt_reconciler *r, bool own)
+static void claim_fillings(dt_reconciler *r, bool own)
 {
     struct dt_rebuild *b = &r->rebuild;
     const int64_t generation = (int64_t)r->map->generation;
@@ -66,7 +66,7 @@ static void take_fillings(dt_reconciler *r, bool own)
 
 /* Begins a pass. A process fills the sets of other leaders only if it reads everything anyway, and only in one pass,
  * because a pass that starts again and again does not help them. */
-static void begin_pass(dt_reconciler *r)
+static void begin_rebuild_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
     b->filling = (struct dt_shard_set){0};
@@ -75,19 +75,19 @@ static void begin_pass(dt_reconciler *r)
     b->has_page = false;
     b->told_us = r->now_us;
     b->n_notes = 0;
-    take_fillings(r, true);
+    claim_fillings(r, true);
     b->passing = !dt_shard_set_empty(&b->filling);
     if (!b->passing)
         b->not_before_us = r->now_us + POLL_US;
     else if (b->at_ms == 0 && !b->helped) {
-        take_fillings(r, false);
+        claim_fillings(r, false);
         b->helped = true;
     }
 }
 
 /* Stops filling a set that was lost again since this process took it, or whose Redis does not answer. If this process
  * leads the shard, its set is rebuilt from the start. */
-static void doubt_shard(struct dt_rebuild *b, unsigned shard)
+static void stop_filling_shard(struct dt_rebuild *b, unsigned shard)
 {
     dt_shard_set_remove(&b->filling, shard);
     if (!dt_shard_set_has(&b->shards, shard))
@@ -96,7 +96,7 @@ static void doubt_shard(struct dt_rebuild *b, unsigned shard)
     dt_shard_set_add(&b->again, shard);
 }
 
-static void write_notes(dt_reconciler *r)
+static void write_filling_progress(dt_reconciler *r)
 {
     if (dt_index_fillings(r->index, DT_FILLING_TELL, r->rebuild.notes, r->rebuild.n_notes, NULL) != DT_OK)
         dt_metric_add(r->failures, 1);
@@ -116,7 +116,7 @@ static void record_progress(dt_reconciler *r, int64_t done_ms, bool last)
         note->done_ms = fills ? done_ms : note->done_ms;
         b->told[i] = note->life;
     }
-    write_notes(r);
+    write_filling_progress(r);
     for (size_t i = 0; i < b->n_notes; i++) {
         const struct dt_filling *note = &b->notes[i];
         bool lapsed = note->wanted && note->life == b->told[i];
@@ -125,13 +125,13 @@ static void record_progress(dt_reconciler *r, int64_t done_ms, bool last)
         else if (!note->ours && !(lapsed && dt_shard_set_has(&b->shards, note->shard)))
             /* If our claim on one of our own sets expired, this pass continues to fill the set: adding an entry twice
              * is harmless. */
-            doubt_shard(b, note->shard);
+            stop_filling_shard(b, note->shard);
     }
     b->n_notes = kept;
 }
 
 /* Ends the pass. If another process continues the filling, it starts at the recorded progress. */
-static void end_pass(dt_reconciler *r)
+static void end_rebuild_pass(dt_reconciler *r)
 {
     struct dt_rebuild *b = &r->rebuild;
     if (!b->passing)
@@ -140,7 +140,7 @@ static void end_pass(dt_reconciler *r)
     b->filling = (struct dt_shard_set){0};
     for (size_t i = 0; i < b->n_notes; i++)
         b->notes[i].keep = false;
-    write_notes(r);
+    write_filling_progress(r);
     b->n_notes = 0;
 }
 
@@ -151,7 +151,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
     struct dt_rebuild *b = &r->rebuild;
     if (dt_shard_set_empty(shards))
         return;
-    end_pass(r);
+    end_rebuild_pass(r);
     for (unsigned i = 0; i < DT_SHARDS_MAX / 64; i++)
         b->shards.bits[i] |= shards->bits[i];
     if (!b->active) {
@@ -164,7 +164,7 @@ void dt_rebuild_request(dt_reconciler *r, const struct dt_shard_set *shards)
 }
 
 /* Requests another rebuild, after RETRY_US, of the shards whose sets must be rebuilt from the start. */
-static void start_over(dt_reconciler *r)
+static void request_rebuild_again(dt_reconciler *r)
 {
     struct dt_shard_set again = r->rebuild.again;
     if (dt_shard_set_empty(&again))
@@ -182,10 +182,11 @@ void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads)
     if (!b->active || !dt_shard_set_empty(&b->shards))
         return;
     if (dt_shard_set_empty(&b->again)) {
-        end_pass(r);
+        end_rebuild_pass(r);
         b->active = b->helped = false;
-    } else if (!b->passing) { /* start_over is called when the pass, which fills sets of other leaders only, ends */
-        start_over(r);
+    } else if (
+        !b->passing) { /* request_rebuild_again is called when the pass, which fills sets of other leaders only, ends */
+        request_rebuild_again(r);
     }
 }
 
@@ -197,7 +198,7 @@ bool dt_rebuild_active(const dt_reconciler *r)
 /* ---- reading and adding pages ---- */
 
 /* Writes the entries of the page that belong to sets being filled into r->entries. Returns their number. */
-static size_t pick_entries(dt_reconciler *r)
+static size_t select_entries_to_fill(dt_reconciler *r)
 {
     const struct dt_rebuild *b = &r->rebuild;
     bool all = true;
@@ -211,7 +212,7 @@ static size_t pick_entries(dt_reconciler *r)
     return n;
 }
 
-static void note_added(dt_reconciler *r, const struct dt_entry *entries, size_t n)
+static void record_added_entries(dt_reconciler *r, const struct dt_entry *entries, size_t n)
 {
     r->rebuild.entries += (int64_t)n;
     dt_metric_add(r->rebuilt, (int64_t)n);
@@ -221,12 +222,12 @@ static void note_added(dt_reconciler *r, const struct dt_entry *entries, size_t 
 
 /* Reads the replies to adding the first n of r->entries. If an endpoint failed, adds the entries shard by shard, to
  * find out which shards are affected. */
-static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
+static void finish_adding_entries(dt_reconciler *r, size_t n, dt_status begun)
 {
     struct dt_entry *of_shard = r->entries + n; /* room for n more entries: r->entries has two slices */
     struct dt_rebuild *b = &r->rebuild;
     if (dt_index_end_fill(r->index, NULL) == DT_OK && begun == DT_OK) {
-        note_added(r, r->entries, n);
+        record_added_entries(r, r->entries, n);
         return;
     }
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -237,11 +238,11 @@ static void end_adding(dt_reconciler *r, size_t n, dt_status begun)
         if (found == 0)
             continue;
         if (dt_index_add_missing(r->index, shard, of_shard, found, NULL) == DT_OK) {
-            note_added(r, of_shard, found);
+            record_added_entries(r, of_shard, found);
             continue;
         }
         dt_metric_add(r->failures, 1);
-        doubt_shard(b, shard);
+        stop_filling_shard(b, shard);
     }
 }
 
@@ -254,19 +255,19 @@ static void advance_position(struct dt_rebuild *b)
 }
 
 /* Sends the current page to Redis, and reads MySQL's next page while Redis adds the current one. */
-static dt_status swap_page(dt_reconciler *r, dt_status asked, bool last, struct dt_error *err)
+static dt_status add_page_and_read_next(dt_reconciler *r, dt_status asked, bool last, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
-    size_t n = pick_entries(r);
+    size_t n = select_entries_to_fill(r);
     dt_status begun = dt_index_begin_fill(r->index, r->map, r->entries, n, NULL);
     dt_status status = asked == DT_OK ? dt_store_take_due(r->store, r->slice, last, b->page, &b->n_page, err) : asked;
-    end_adding(r, n, begun);
+    finish_adding_entries(r, n, begun);
     return status;
 }
 
 /* Adds the current page, and the pages that one statement reads, except the last page of the statement: it remains in
  * b->page (b->has_page). */
-static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
+static dt_status add_and_read_pages(dt_reconciler *r, struct dt_error *err)
 {
     struct dt_rebuild *b = &r->rebuild;
     /* Progress is recorded between two statements, so one statement must not read too many rows. */
@@ -274,10 +275,10 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
     int64_t end_ms = dt_reconcile_horizon_end_ms(r);
     pages = pages >= AHEAD ? AHEAD : pages ? pages : 1;
     dt_status status = dt_store_ask_due(r->store, b->at_ms, end_ms, pages * r->slice, err);
-    status = swap_page(r, status, pages == 1, err);
+    status = add_page_and_read_next(r, status, pages == 1, err);
     for (size_t page = 2; page <= pages && status == DT_OK && b->n_page == r->slice; page++) {
         advance_position(b);
-        status = swap_page(r, status, page == pages, err);
+        status = add_page_and_read_next(r, status, page == pages, err);
     }
     b->has_page = status == DT_OK;
     b->page_end_ms = end_ms;
@@ -287,7 +288,7 @@ static dt_status add_and_read(dt_reconciler *r, struct dt_error *err)
 /* ---- the end of a pass ---- */
 
 /* Reports which sets of this process's leaders are complete because the pass has filled them. */
-static void finish_pass(dt_reconciler *r, int64_t to_ms)
+static void finish_rebuild_pass(dt_reconciler *r, int64_t to_ms)
 {
     struct dt_rebuild *b = &r->rebuild;
     dt_assert_cmp(b->n_notes, ==, 0); /* the pass has released all sets that it filled */
@@ -310,7 +311,7 @@ static void finish_pass(dt_reconciler *r, int64_t to_ms)
                DT_I("ms", (r->now_us - b->started_us) / 1000));
         b->active = b->helped = false;
     }
-    start_over(r);
+    request_rebuild_again(r);
 }
 
 dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
@@ -319,7 +320,7 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
     dt_status status = DT_OK;
     dt_assert(b->active && (b->passing || !dt_shard_set_empty(&b->shards)));
     if (!b->passing)
-        begin_pass(r);
+        begin_rebuild_pass(r);
     if (!b->passing)
         return DT_OK;
     if (!b->has_page) {
@@ -342,10 +343,10 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
         b->at_id = 0;
     }
     if (more && b->at_id == 0) {
-        status = add_and_read(r, err);
+        status = add_and_read_pages(r, err);
     } else {
-        size_t n = pick_entries(r);
-        end_adding(r, n, dt_index_begin_fill(r->index, r->map, r->entries, n, NULL));
+        size_t n = select_entries_to_fill(r);
+        finish_adding_entries(r, n, dt_index_begin_fill(r->index, r->map, r->entries, n, NULL));
     }
     if (more && !dt_shard_set_empty(&b->filling)) {
         if (r->now_us - b->told_us >= TELL_US)
@@ -353,6 +354,6 @@ dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err)
         return status;
     }
     record_progress(r, more ? b->at_ms : b->page_end_ms, true);
-    finish_pass(r, b->page_end_ms);
+    finish_rebuild_pass(r, b->page_end_ms);
     return status;
 }

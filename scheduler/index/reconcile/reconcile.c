@@ -174,7 +174,7 @@ static void update_shards(dt_reconciler *r, const struct dt_shard_set *leads)
 
 /* ---- the windows of a period ---- */
 
-static void begin_period(dt_reconciler *r)
+static void begin_reconcile_period(dt_reconciler *r)
 {
     const struct dt_shard_set shards = dt_shard_set_without(&r->leads, &r->rebuild.shards);
     int64_t period_ms = r->config->reconcile_period;
@@ -226,13 +226,13 @@ static bool period_is_done(const dt_reconciler *r)
 /* ---- the steps of a period ---- */
 
 /* Raises loaded_ms once overdue rows were compared, too: the index is now complete up to the end of the near window. */
-static void note_loaded(struct dt_shard_view *view)
+static void raise_loaded_time(struct dt_shard_view *view)
 {
     if (view->overdue_seen && view->loaded_ms < view->near_ms)
         view->loaded_ms = view->near_ms;
 }
 
-static dt_status step_near(dt_reconciler *r, struct dt_error *err)
+static dt_status compare_near_window(dt_reconciler *r, struct dt_error *err)
 {
     int64_t end_ms = r->near.to_ms;
     dt_status status = dt_compare_step(r, &r->near, err);
@@ -244,12 +244,12 @@ static dt_status step_near(dt_reconciler *r, struct dt_error *err)
             view->near_ms = end_ms;
             dt_shard_set_add(&r->out->near, shard);
         }
-        note_loaded(view);
+        raise_loaded_time(view);
     }
     return DT_OK;
 }
 
-static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
+static dt_status compare_window_edge(dt_reconciler *r, struct dt_error *err)
 {
     int64_t end_ms = r->edge.to_ms;
     dt_status status = dt_compare_step(r, &r->edge, err);
@@ -276,7 +276,7 @@ struct late_count {
     } of[DT_SHARDS_MAX];
 };
 
-static void count_late(void *arg, const struct dt_late *late)
+static void count_late_job(void *arg, const struct dt_late *late)
 {
     struct late_count *count = arg;
     unsigned shard = dt_shard_of(count->r->map, late->id);
@@ -292,11 +292,12 @@ static void count_late(void *arg, const struct dt_late *late)
 }
 
 /* Counts overdue rows, and overdue rows of paused topics. If counting fails, the previous numbers stay. */
-static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
+static dt_status count_overdue_rows(dt_reconciler *r, struct dt_error *err)
 {
     struct late_count count = {.r = r};
     dt_status status =
-        r->none_due ? DT_OK : dt_store_visit_late(r->store, r->now_ms - OVERDUE_MS, r->slice, count_late, &count, err);
+        r->none_due ? DT_OK
+                    : dt_store_visit_late(r->store, r->now_ms - OVERDUE_MS, r->slice, count_late_job, &count, err);
     if (status != DT_OK)
         return status;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -308,14 +309,14 @@ static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
+static dt_status compare_overdue_rows(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status = dt_compare_step(r, &r->overdue, err);
     for (unsigned shard = 0; status == DT_OK && shard < DT_SHARDS_MAX && !dt_compare_active(&r->overdue); shard++) {
         if (!dt_shard_set_has(&r->overdue.shards, shard))
             continue;
         r->views[shard].overdue_seen = true;
-        note_loaded(&r->views[shard]);
+        raise_loaded_time(&r->views[shard]);
     }
     if (r->overdue.phase != DT_COMPARE_ENTRIES) /* all entries of a piece were compared */
         r->overdue_owed = false;
@@ -363,7 +364,7 @@ static dt_status compare_counts(dt_reconciler *r, int64_t to_ms, struct dt_shard
 
 /* Does one step of the full scan: a slice of rows, however close together they are. If there are few rows, a round has
  * SCAN_STEPS steps. */
-static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
+static dt_status run_full_scan_step(dt_reconciler *r, struct dt_error *err)
 {
     const int64_t round_us = r->config->reconcile_walk * 1000;
     const int64_t span_ms = r->edge_done_ms - r->near_end_ms;
@@ -413,7 +414,7 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
 
 /* ---- the tick ---- */
 
-static dt_status do_step(dt_reconciler *r, struct dt_error *err)
+static dt_status run_next_step(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status;
     size_t done;
@@ -429,13 +430,13 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
         return dt_reconcile_list_held(r);
     }
     if (dt_compare_active(&r->near))
-        return step_near(r, err);
+        return compare_near_window(r, err);
     if (r->overdue_owed)
-        return step_overdue(r, err);
+        return compare_overdue_rows(r, err);
     if (r->stats_owed)
-        return step_stats(r, err);
+        return count_overdue_rows(r, err);
     if (r->edge_owed)
-        return step_edge(r, err);
+        return compare_window_edge(r, err);
     r->slower_owed = false;
     if (dt_rebuild_active(r))
         return dt_rebuild_step(r, err);
@@ -447,11 +448,11 @@ static dt_status do_step(dt_reconciler *r, struct dt_error *err)
         return status;
     }
     if (r->edge_done_ms && r->now_us >= r->next_scan_us)
-        return step_full_scan(r, err);
+        return run_full_scan_step(r, err);
     if (dt_compare_active(&r->edge))
-        return step_edge(r, err);
+        return compare_window_edge(r, err);
     if (dt_compare_active(&r->overdue) && r->now_us >= r->next_overdue_us)
-        return step_overdue(r, err);
+        return compare_overdue_rows(r, err);
     return DT_OK;
 }
 
@@ -488,8 +489,8 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     if (r->awaits_compare)
         r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
     if (r->now_us >= r->next_period_us && period_is_done(r))
-        begin_period(r);
-    dt_status status = do_step(r, &err);
+        begin_reconcile_period(r);
+    dt_status status = run_next_step(r, &err);
     if (status == DT_OK) {
         dt_outage_over(&r->outage);
     } else { /* the windows cannot be trusted, so all start again after a pause; the rebuild keeps its position */

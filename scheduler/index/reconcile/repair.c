@@ -86,7 +86,7 @@ dt_status dt_reconcile_list_held(dt_reconciler *r)
 
 /* ---- step (1): scores of suspects ---- */
 
-static int suspects_by_id(const void *a, const void *b)
+static int compare_suspects_by_id(const void *a, const void *b)
 {
     const struct dt_suspect *x = a;
     const struct dt_suspect *y = b;
@@ -99,7 +99,7 @@ static int suspects_by_id(const void *a, const void *b)
 }
 
 /* Records that a call failed, so that nothing is decided about the shard now. Returns whether the call failed. */
-static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
+static bool note_shard_failure(dt_reconciler *r, unsigned shard, dt_status status)
 {
     if (status != DT_OK) {
         dt_metric_add(r->failures, 1);
@@ -108,7 +108,7 @@ static bool failed_at(dt_reconciler *r, unsigned shard, dt_status status)
     return status != DT_OK;
 }
 
-static void ask_scores(dt_reconciler *r, unsigned shard)
+static void request_scores(dt_reconciler *r, unsigned shard)
 {
     struct dt_error err;
     size_t n = 0;
@@ -118,7 +118,7 @@ static void ask_scores(dt_reconciler *r, unsigned shard)
     }
     if (n == 0)
         return;
-    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
+    if (note_shard_failure(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
         return; /* the scores stay unknown, so nothing is decided about these suspects */
     n = 0;
     for (size_t i = 0; i < r->n_suspects; i++) {
@@ -153,8 +153,8 @@ static void skip_held(dt_reconciler *r, unsigned shard)
                 r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
         }
         if (n == 0 ||
-            failed_at(r, shard,
-                      dt_index_held_scores(r->index, shard, r->held[set].topic, r->entries, n, r->scores, &err)))
+            note_shard_failure(
+                r, shard, dt_index_held_scores(r->index, shard, r->held[set].topic, r->entries, n, r->scores, &err)))
             continue;
         n = 0;
         for (size_t i = 0; i < r->n_suspects; i++) {
@@ -188,8 +188,8 @@ static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str n
     return false;
 }
 
-static struct verdict judge_missing(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t,
-                                    bool settled)
+static struct verdict judge_missing_entry(const dt_reconciler *r, const struct dt_suspect *s, const struct dt_truth *t,
+                                          bool settled)
 {
     const struct dt_shard_view *view = &r->views[s->shard];
     bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED, on_its_way = false;
@@ -223,7 +223,7 @@ static struct verdict judge_suspect(const dt_reconciler *r, const struct dt_susp
     if (t && t->generation != r->map->generation) /* a process that has the new map may have added this entry */
         return leave;
     if (s->seen_ms == 0)
-        return judge_missing(r, s, t, settled);
+        return judge_missing_entry(r, s, t, settled);
     /* The entry exists, and its score differs from should_ms (0: no entry should exist). */
     struct verdict verdict = {
         .what = FIX, .to_ms = should_ms, .counts = settled, .kind = should_ms ? DT_DRIFT_WRONG : DT_DRIFT_EXTRA};
@@ -251,7 +251,7 @@ static struct verdict *judge_suspects(dt_reconciler *r, const struct dt_truth *t
 }
 
 /* Does what the shard's verdicts say: changes entries (FIX) or adds missing entries (ADD). */
-static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict *verdicts, enum remedy what)
+static void apply_shard_verdicts(dt_reconciler *r, unsigned shard, const struct verdict *verdicts, enum remedy what)
 {
     struct dt_shard_view *view = &r->views[shard];
     struct dt_error err;
@@ -265,9 +265,9 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
         else
             r->entries[n++] = (struct dt_entry){s->id, verdicts[i].to_ms, 0};
     }
-    if (n == 0 || failed_at(r, shard,
-                            what == FIX ? dt_index_fix(r->index, shard, r->fixes, n, &err)
-                                        : dt_index_add_missing(r->index, shard, r->entries, n, &err)))
+    if (n == 0 || note_shard_failure(r, shard,
+                                     what == FIX ? dt_index_fix(r->index, shard, r->fixes, n, &err)
+                                                 : dt_index_add_missing(r->index, shard, r->entries, n, &err)))
         return;
     for (size_t i = 0; i < r->n_suspects; i++) {
         const struct verdict *v = &verdicts[i];
@@ -286,7 +286,7 @@ static void change_shard(dt_reconciler *r, unsigned shard, const struct verdict 
 
 /* Holds all entries that belong into the same held set as suspect `first`, and sets their verdicts to LEAVE. The leader
  * is notified, because it may just have emptied and removed the held set. */
-static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdicts)
+static void hold_entries_of_set(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     const unsigned shard = r->suspects[first].shard;
     const struct verdict like = verdicts[first];
@@ -306,20 +306,20 @@ static void hold_same_set(dt_reconciler *r, size_t first, struct verdict *verdic
     }
     dt_assert_cmp(n, >, 0);
     /* If the leader has moved an entry back to the due set meanwhile, the entry stays there. */
-    if (failed_at(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
+    if (note_shard_failure(r, shard, dt_index_scores(r->index, shard, r->entries, n, r->scores, &err)))
         return;
     for (size_t i = 0; i < n; i++) {
         if (r->scores[i] == 0)
             r->entries[kept++] = r->entries[i];
     }
-    if (kept && !failed_at(r, shard, dt_index_hold(r->index, shard, name, r->entries, kept, &err)))
+    if (kept && !note_shard_failure(r, shard, dt_index_hold(r->index, shard, name, r->entries, kept, &err)))
         dt_shard_set_add(&r->out->held, shard);
 }
 
 /* If the slot of an entry belongs to another shard now, adds the entry to that shard's set, before it is removed from
  * this set. The process that added the entry here (with an old map) assumes that the index is up to date. The leader of
  * the other shard may be in another process. */
-static void give_to_other_shards(dt_reconciler *r, const struct verdict *verdicts)
+static void move_to_other_shards(dt_reconciler *r, const struct verdict *verdicts)
 {
     struct dt_error err;
     struct dt_shard_set soon = {0};
@@ -367,16 +367,16 @@ static dt_status repair_suspects(dt_reconciler *r, const struct dt_shard_set *sh
     DT_FAIL_POINT("reconcile.judged");
     if (!verdicts)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    give_to_other_shards(r, verdicts);
+    move_to_other_shards(r, verdicts);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(shards, shard))
             continue;
-        change_shard(r, shard, verdicts, FIX);
-        change_shard(r, shard, verdicts, ADD);
+        apply_shard_verdicts(r, shard, verdicts, FIX);
+        apply_shard_verdicts(r, shard, verdicts, ADD);
     }
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (verdicts[i].what == HOLD)
-            hold_same_set(r, i, verdicts);
+            hold_entries_of_set(r, i, verdicts);
     }
     return DT_OK;
 }
@@ -391,7 +391,7 @@ static dt_status repair_index(dt_reconciler *r, struct dt_error *err)
         return DT_OK;
     /* A job whose score is wrong was found twice, as an entry and as a row, or as entries of two sets. Keeps one
      * suspect for each set. */
-    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), suspects_by_id);
+    qsort(r->suspects, r->n_suspects, sizeof(*r->suspects), compare_suspects_by_id);
     for (size_t i = 0; i < r->n_suspects; i++) {
         struct dt_suspect *last = kept ? &r->suspects[kept - 1] : NULL;
         dt_shard_set_add(&shards, r->suspects[i].shard);
@@ -405,7 +405,7 @@ static dt_status repair_index(dt_reconciler *r, struct dt_error *err)
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
         if (!dt_shard_set_has(&shards, shard))
             continue;
-        ask_scores(r, shard);
+        request_scores(r, shard);
         skip_held(r, shard);
     }
     kept = 0;
@@ -440,7 +440,7 @@ static void add_suspect(dt_reconciler *r, struct dt_suspect found)
     r->suspects[r->n_suspects++] = found;
 }
 
-static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
+static dt_status compare_rows_slice(dt_reconciler *r, struct dt_compare *c, struct dt_error *err)
 {
     const struct dt_due_window window = {.from_ms = c->from_ms,
                                          .to_ms = c->ties ? c->piece_end_ms : c->to_ms,
@@ -482,7 +482,7 @@ static dt_status step_rows(dt_reconciler *r, struct dt_compare *c, struct dt_err
     return DT_OK;
 }
 
-static int rows_by_due(const void *a, const void *b)
+static int compare_rows_by_due(const void *a, const void *b)
 {
     const struct dt_due *x = a;
     const struct dt_due *y = b;
@@ -512,7 +512,7 @@ static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t lim
         const struct dt_due key = {entry->id, entry->due_ms};
         const struct dt_due *row = NULL;
         if (dt_shard_of(r->map, entry->id) == c->shard)
-            row = bsearch(&key, c->rows, c->n_rows, sizeof(key), rows_by_due);
+            row = bsearch(&key, c->rows, c->n_rows, sizeof(key), compare_rows_by_due);
         if (row)
             c->matched[row - c->rows] = true;
         else
@@ -525,7 +525,7 @@ static size_t compare_entries(dt_reconciler *r, struct dt_compare *c, size_t lim
     return n;
 }
 
-static void step_entries(dt_reconciler *r, struct dt_compare *c)
+static void compare_entries_slice(dt_reconciler *r, struct dt_compare *c)
 {
     for (size_t budget = r->slice; budget > 0 && c->shard < DT_SHARDS_MAX;) {
         size_t n = dt_shard_set_has(&c->shards, c->shard) ? compare_entries(r, c, budget) : 0;
@@ -558,10 +558,10 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
     r->n_suspects = 0;
     r->work_us = 0;
     if (compare->phase == DT_COMPARE_ROWS)
-        status = step_rows(r, compare, err);
+        status = compare_rows_slice(r, compare, err);
     DT_FAIL_POINT_STATUS("reconcile.rows", status, err);
     if (status == DT_OK && compare->phase == DT_COMPARE_ENTRIES && !r->n_suspects)
-        step_entries(r, compare);
+        compare_entries_slice(r, compare);
     DT_FAIL_POINT_STATUS("reconcile.entries", status, err);
     r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
     if (status == DT_OK)

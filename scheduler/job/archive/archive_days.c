@@ -67,7 +67,7 @@ static int64_t partition_end_ms(int32_t part)
     return dt_time_parse(dt_str(text), &ms) ? INT64_MAX : ms;
 }
 
-static int parts_by_number(const void *a, const void *b)
+static int compare_parts(const void *a, const void *b)
 {
     const int32_t *x = a;
     const int32_t *y = b;
@@ -76,18 +76,18 @@ static int parts_by_number(const void *a, const void *b)
 
 bool dt_partitions_have(const struct dt_partitions *parts, int32_t part)
 {
-    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), parts_by_number));
+    return part == 0 || (parts->n && bsearch(&part, parts->v, parts->n, sizeof(*parts->v), compare_parts));
 }
 
 static void add_partition(struct dt_partitions *parts, int32_t part)
 {
     if (parts->n < DT_PARTITIONS_MAX && !dt_partitions_have(parts, part)) {
         parts->v[parts->n++] = part;
-        qsort(parts->v, parts->n, sizeof(*parts->v), parts_by_number);
+        qsort(parts->v, parts->n, sizeof(*parts->v), compare_parts);
     }
 }
 
-static dt_status read_numbers(dt_db *db, const char *sql, struct dt_partitions *out, struct dt_error *err)
+static dt_status read_partition_numbers(dt_db *db, const char *sql, struct dt_partitions *out, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
     if (status != DT_OK)
@@ -95,7 +95,7 @@ static dt_status read_numbers(dt_db *db, const char *sql, struct dt_partitions *
     out->n = 0;
     while (out->n < DT_PARTITIONS_MAX && dt_db_next(db))
         out->v[out->n++] = (int32_t)dt_db_i64(db, 0);
-    qsort(out->v, out->n, sizeof(*out->v), parts_by_number);
+    qsort(out->v, out->n, sizeof(*out->v), compare_parts);
     return dt_db_end(db, err);
 }
 
@@ -105,7 +105,7 @@ dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, s
     out->read = false;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = read_numbers(db, dt_sql_select_partitions, out, err);
+        status = read_partition_numbers(db, dt_sql_select_partitions, out, err);
     out->read = status == DT_OK;
     return status;
 }
@@ -121,7 +121,7 @@ struct tending {
     struct dt_error *err;
 };
 
-static dt_status alter_table(struct tending *t, const char *table, bool make, int32_t part)
+static dt_status add_or_drop_partition(struct tending *t, const char *table, bool make, int32_t part)
 {
     char sql[200];
     int n = make ? snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD PARTITION (PARTITION p%d VALUES IN (%d))", table,
@@ -131,7 +131,7 @@ static dt_status alter_table(struct tending *t, const char *table, bool make, in
     return dt_db_script(t->db, (struct dt_str){sql, (size_t)n}, t->err);
 }
 
-static dt_status drop_part(struct tending *t, int32_t part)
+static dt_status drop_partition(struct tending *t, int32_t part)
 {
     const struct dt_param number = DT_P_INT(part);
     const struct dt_params params = {&number, 1};
@@ -149,9 +149,9 @@ static dt_status drop_part(struct tending *t, int32_t part)
         status = dt_db_run(t->db, dt_sql_delete_dropped_days, params, NULL, t->err);
     status = dt_store_commit(t->db, status, t->err);
     if (status == DT_OK && dt_partitions_have(t->parts, part))
-        status = alter_table(t, "history", false, part);
+        status = add_or_drop_partition(t, "history", false, part);
     if (status == DT_OK && dt_partitions_have(t->attempts, part))
-        status = alter_table(t, "history_attempts", false, part);
+        status = add_or_drop_partition(t, "history_attempts", false, part);
     t->dropped += status == DT_OK;
     return status;
 }
@@ -159,12 +159,12 @@ static dt_status drop_part(struct tending *t, int32_t part)
 /* Drops partitions whose day or month is over. *more: further partitions are left for the next call. Reads the numbers
  * of partitions from `history`, `history_attempts` and the counters, because after an interrupted drop only some of the
  * three have the partition. */
-static dt_status drop_ended(struct tending *t, bool *more)
+static dt_status drop_ended_partitions(struct tending *t, bool *more)
 {
     struct dt_partitions *all = malloc(sizeof(*all));
     if (!all)
         return dt_fail(t->err, DT_NOMEM, "out of memory");
-    dt_status status = read_numbers(t->db, dt_sql_select_counted_partitions, all, t->err);
+    dt_status status = read_partition_numbers(t->db, dt_sql_select_counted_partitions, all, t->err);
     for (size_t i = 0; i < t->parts->n; i++)
         add_partition(all, t->parts->v[i]);
     for (size_t i = 0; i < t->attempts->n; i++)
@@ -174,33 +174,33 @@ static dt_status drop_ended(struct tending *t, bool *more)
             continue;
         *more = t->dropped == DROPS_MAX;
         if (!*more)
-            status = drop_part(t, all->v[i]);
+            status = drop_partition(t, all->v[i]);
     }
     free(all);
     return status;
 }
 
-static dt_status tend_leased(struct tending *t, const int32_t *wanted, size_t n, bool *more)
+static dt_status maintain_under_lease(struct tending *t, const int32_t *wanted, size_t n, bool *more)
 {
     dt_status status = dt_db_script(t->db, dt_str(dt_sql_limit_lock_wait), t->err);
     if (status == DT_OK)
-        status = read_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
+        status = read_partition_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
     if (status == DT_OK)
-        status = read_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
+        status = read_partition_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         if (dt_partitions_have(t->parts, wanted[i]) || partition_end_ms(wanted[i]) <= t->now_ms)
             continue;
         if (!dt_partitions_have(t->attempts, wanted[i]))
-            status = alter_table(t, "history_attempts", true, wanted[i]);
+            status = add_or_drop_partition(t, "history_attempts", true, wanted[i]);
         if (status == DT_OK)
-            status = alter_table(t, "history", true, wanted[i]);
+            status = add_or_drop_partition(t, "history", true, wanted[i]);
         if (status == DT_OK)
             add_partition(t->parts, wanted[i]);
     }
     if (status == DT_OK)
-        status = drop_ended(t, more);
+        status = drop_ended_partitions(t, more);
     if (status == DT_OK && t->dropped)
-        status = read_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
+        status = read_partition_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
     t->parts->read = status == DT_OK;
     return status;
 }
@@ -220,7 +220,7 @@ dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct
     if (status == DT_OK)
         status = dt_store_db(store, &t.db, err);
     if (status == DT_OK)
-        status = tend_leased(&t, wanted->v, wanted->n, &done->more);
+        status = maintain_under_lease(&t, wanted->v, wanted->n, &done->more);
     if (t.db && dt_db_alive(t.db))
         (void)!dt_db_script(t.db, dt_str(dt_sql_reset_lock_wait), NULL);
     dt_work_lease_release(store, &t.lease);

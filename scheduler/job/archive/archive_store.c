@@ -93,7 +93,7 @@ static dt_status select_candidates(struct archiving *a, size_t limit, struct dt_
 
 /* Locks the candidates that may still be archived. If jobs have thousands of attempts, locks fewer jobs, so that the
  * transaction stays short. */
-static dt_status lock_finished(struct archiving *a, struct dt_str candidates, size_t n)
+static dt_status lock_finished_jobs(struct archiving *a, struct dt_str candidates, size_t n)
 {
     const dt_db *db = a->db;
     int64_t tries = 0;
@@ -126,7 +126,7 @@ static dt_status lock_finished(struct archiving *a, struct dt_str candidates, si
 
 /* Leaves out jobs with an attempt in flight, which a manual edit or a result finished: sending the attempt needs the
  * job's row. The in-flight lists are read after the rows were locked, as committed at that time. */
-static dt_status leave_out_in_flight(struct archiving *a)
+static dt_status exclude_jobs_in_flight(struct archiving *a)
 {
     struct dt_inflight list = {0};
     dt_status status = dt_db_query(a->db, dt_sql_select_lists_in_flight, DT_NO_PARAMS, a->err);
@@ -146,7 +146,7 @@ static dt_status leave_out_in_flight(struct archiving *a)
     return status == DT_OK ? end : status;
 }
 
-static dt_status list_chosen(struct archiving *a)
+static dt_status list_chosen_jobs(struct archiving *a)
 {
     struct dt_strbuf *moved = &a->moved;
     dt_json_begin_array(moved, NULL);
@@ -177,7 +177,7 @@ static dt_status list_chosen(struct archiving *a)
     return a->ids.failed || a->removed.failed || moved->failed ? DT_NOMEM : DT_OK;
 }
 
-static dt_status run_list(struct archiving *a, const char *sql, const struct dt_strbuf *list, size_t rows)
+static dt_status run_for_listed_jobs(struct archiving *a, const char *sql, const struct dt_strbuf *list, size_t rows)
 {
     uint64_t affected = 0;
     dt_status status = dt_db_run(a->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(list))), &affected, a->err);
@@ -187,7 +187,7 @@ static dt_status run_list(struct archiving *a, const char *sql, const struct dt_
     return status;
 }
 
-static int by_count(const void *a, const void *b)
+static int compare_by_counter(const void *a, const void *b)
 {
     const struct finished_job *x = a;
     const struct finished_job *y = b;
@@ -204,7 +204,7 @@ static int by_count(const void *a, const void *b)
 static dt_status count_archived(struct archiving *a)
 {
     enum { MOVED_COLUMNS = 4, REMOVED_COLUMNS = 2 };
-    qsort(a->v, a->n, sizeof(*a->v), by_count);
+    qsort(a->v, a->n, sizeof(*a->v), compare_by_counter);
     struct dt_param *moved = dt_arena_alloc(&a->arena, MOVED_COLUMNS * a->n * sizeof(*moved));
     struct dt_param *removed = dt_arena_alloc(&a->arena, REMOVED_COLUMNS * a->n * sizeof(*removed));
     size_t n_moved = 0;
@@ -213,7 +213,7 @@ static dt_status count_archived(struct archiving *a)
         return DT_NOMEM;
     for (size_t i = 0; i < a->n; i++) {
         const struct finished_job *v = &a->v[i];
-        bool same = i && by_count(&a->v[i - 1], v) == 0;
+        bool same = i && compare_by_counter(&a->v[i - 1], v) == 0;
         if (v->removed) {
             struct dt_param *p = removed + REMOVED_COLUMNS * (same ? n_removed - 1 : n_removed++);
             p[0] = DT_P_STR(v->topic);
@@ -240,7 +240,7 @@ struct day {
     int32_t home, part;
 };
 
-static int by_day(const void *a, const void *b)
+static int compare_by_day(const void *a, const void *b)
 {
     const struct day *x = a;
     const struct day *y = b;
@@ -251,8 +251,8 @@ static int by_day(const void *a, const void *b)
 
 /* Records in history_days which partitions have jobs of which home days, in the order of the table's key. A record is
  * not removed together with a job, because other jobs may need it. */
-static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
-                           struct dt_error *err)
+static dt_status record_days(dt_db *db, struct dt_arena *arena, const struct finished_job *v, size_t n,
+                             struct dt_error *err)
 {
     struct day *days = dt_arena_alloc(arena, n * sizeof(*days));
     struct dt_param *params = dt_arena_alloc(arena, 2 * n * sizeof(*params));
@@ -263,9 +263,9 @@ static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finis
     for (size_t i = 0; i < n; i++)
         if (!v[i].removed)
             days[moved++] = (struct day){dt_job_home_day(v[i].id), v[i].part};
-    qsort(days, moved, sizeof(*days), by_day);
+    qsort(days, moved, sizeof(*days), compare_by_day);
     for (size_t i = 0; i < moved; i++) {
-        if (i && by_day(&days[i - 1], &days[i]) == 0)
+        if (i && compare_by_day(&days[i - 1], &days[i]) == 0)
             continue;
         params[2 * noted] = DT_P_INT(days[i].home);
         params[2 * noted++ + 1] = DT_P_INT(days[i].part);
@@ -275,23 +275,23 @@ static dt_status note_days(dt_db *db, struct dt_arena *arena, const struct finis
 
 static dt_status archive_locked(struct archiving *a)
 {
-    dt_status status = list_chosen(a);
+    dt_status status = list_chosen_jobs(a);
     if (status == DT_OK && a->moved_retried)
-        status = run_list(a, dt_sql_archive_attempts, &a->moved, 0);
+        status = run_for_listed_jobs(a, dt_sql_archive_attempts, &a->moved, 0);
     if (status == DT_OK && a->out->moved)
-        status = run_list(a, dt_sql_archive_jobs, &a->moved, a->out->moved);
+        status = run_for_listed_jobs(a, dt_sql_archive_jobs, &a->moved, a->out->moved);
     if (status == DT_OK && a->moved_keyed)
-        status = run_list(a, dt_sql_archive_keys, &a->moved, 0);
+        status = run_for_listed_jobs(a, dt_sql_archive_keys, &a->moved, 0);
     if (status == DT_OK && a->retried)
-        status = run_list(a, dt_sql_delete_attempts, &a->ids, 0);
+        status = run_for_listed_jobs(a, dt_sql_delete_attempts, &a->ids, 0);
     if (status == DT_OK && a->removed_keyed)
-        status = run_list(a, dt_sql_delete_removed_keys, &a->removed, 0);
+        status = run_for_listed_jobs(a, dt_sql_delete_removed_keys, &a->removed, 0);
     if (status == DT_OK && a->removed_keyed)
-        status = run_list(a, dt_sql_delete_removed_command_ids, &a->removed, 0);
+        status = run_for_listed_jobs(a, dt_sql_delete_removed_command_ids, &a->removed, 0);
     if (status == DT_OK)
-        status = run_list(a, dt_sql_delete_jobs, &a->ids, a->n);
+        status = run_for_listed_jobs(a, dt_sql_delete_jobs, &a->ids, a->n);
     if (status == DT_OK)
-        status = note_days(a->db, &a->arena, a->v, a->n, a->err);
+        status = record_days(a->db, &a->arena, a->v, a->n, a->err);
     return status == DT_OK ? count_archived(a) : status;
 }
 
@@ -301,9 +301,9 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
     dt_status status = dt_db_begin(a->db, a->err);
     if (status != DT_OK)
         return status;
-    status = lock_finished(a, candidates, n);
+    status = lock_finished_jobs(a, candidates, n);
     if (status == DT_OK && a->n)
-        status = leave_out_in_flight(a);
+        status = exclude_jobs_in_flight(a);
     /* If a job's partition does not exist, adds it to the wanted ones. If `make_do` is set, moves the job to the
      * default partition instead. */
     for (size_t i = 0; status == DT_OK && i < a->n; i++) {
@@ -334,7 +334,7 @@ static dt_status archive_batch(struct archiving *a, struct dt_str candidates, si
 }
 
 /* Archives a batch that begins at the cursor; *n: number of candidates. */
-static dt_status archive_piece(struct archiving *a, size_t limit, size_t *n)
+static dt_status archive_next_batch(struct archiving *a, size_t limit, size_t *n)
 {
     struct dt_strbuf candidates = {0};
     dt_status status = dt_store_db(a->store, &a->db, a->err);
@@ -358,7 +358,7 @@ dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_
         archiver->after_ms = 1;
     const int64_t before_ms = archiver->after_ms;
     const int64_t before_id = archiver->after_id;
-    dt_status status = archive_piece(&a, archiver->singly ? 1 : limit, &n);
+    dt_status status = archive_next_batch(&a, archiver->singly ? 1 : limit, &n);
     const bool cut = a.cut && out->moved + out->removed > 0;
     /* If history already has a job with this id (the id was given out twice), the job must not block its batch: it
      * stays in `jobs`, and each try to archive it reports the error. */
@@ -431,7 +431,7 @@ struct sorting {
     struct dt_error *err;
 };
 
-static dt_status read_unsorted(struct sorting *s)
+static dt_status read_unsorted_rows(struct sorting *s)
 {
     size_t rows = 0;
     dt_status status = dt_db_query(s->db, dt_sql_select_default_partition,
@@ -456,7 +456,7 @@ static dt_status read_unsorted(struct sorting *s)
     return status == DT_OK ? end : status;
 }
 
-static dt_status move_unsorted(dt_db *db, const struct finished_job *r, struct dt_error *err)
+static dt_status move_unsorted_row(dt_db *db, const struct finished_job *r, struct dt_error *err)
 {
     uint64_t changed = 0;
     const struct dt_param to[] = {DT_P_INT(r->part), DT_P_INT(r->id)};
@@ -486,14 +486,14 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
     s.v = dt_arena_alloc(&s.arena, (limit ? limit : 1) * sizeof(*s.v));
     dt_status status = s.v ? dt_store_db(store, &s.db, err) : DT_NOMEM;
     if (status == DT_OK)
-        status = read_unsorted(&s);
+        status = read_unsorted_rows(&s);
     if (status == DT_OK && s.n) {
         status = dt_db_begin(s.db, err);
         for (size_t i = 0; status == DT_OK && i < s.n; i++)
-            status = move_unsorted(s.db, &s.v[i], err);
+            status = move_unsorted_row(s.db, &s.v[i], err);
         /* also records the days of jobs that were redriven meanwhile: a superfluous record only costs a search */
         if (status == DT_OK)
-            status = note_days(s.db, &s.arena, s.v, s.n, err);
+            status = record_days(s.db, &s.arena, s.v, s.n, err);
         status = dt_store_commit(s.db, status, err);
     }
     *done = status == DT_OK ? s.n : 0;

@@ -87,7 +87,7 @@ struct lookup {
     dt_status failed; /* NOMEM if a text could not be copied */
 };
 
-static void note_job(struct lookup *l, struct dt_command_job *job, int64_t job_id, unsigned first)
+static void fill_found_job(struct lookup *l, struct dt_command_job *job, int64_t job_id, unsigned first)
 {
     job->job_id = job_id;
     job->topic = dt_arena_copy(l->arena, dt_db_bytes(l->db, first));
@@ -96,7 +96,7 @@ static void note_job(struct lookup *l, struct dt_command_job *job, int64_t job_i
         l->failed = DT_NOMEM;
 }
 
-static dt_status find_command_ids(struct lookup *l, struct dt_error *err)
+static dt_status find_jobs_by_command_id(struct lookup *l, struct dt_error *err)
 {
     struct dt_strbuf list = {0};
     dt_json_begin_array(&list, NULL);
@@ -116,24 +116,24 @@ static dt_status find_command_ids(struct lookup *l, struct dt_error *err)
     while (dt_db_next(l->db)) {
         size_t i = (size_t)dt_db_i64(l->db, 0);
         if (i < l->n && !dt_db_is_null(l->db, 2)) /* a NULL topic: the job is not stored any more */
-            note_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
+            fill_found_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
     }
     return dt_db_end(l->db, err);
 }
 
-static dt_status note_numbered(void *arg)
+static dt_status fill_jobs_by_number(void *arg)
 {
     struct lookup *l = arg;
     const int64_t job_id = dt_db_i64(l->db, 0);
     for (size_t i = 0; i < l->n; i++) {
         int64_t number;
         if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &number) && number == job_id)
-            note_job(l, &l->v[i], job_id, 1);
+            fill_found_job(l, &l->v[i], job_id, 1);
     }
     return l->failed;
 }
 
-static dt_status find_numbers(struct lookup *l, struct dt_error *err)
+static dt_status find_jobs_by_number(struct lookup *l, struct dt_error *err)
 {
     int64_t *numbers = dt_arena_alloc(l->arena, (l->n + 1) * sizeof(*numbers)); /* ascending, each once */
     size_t n = 0;
@@ -150,8 +150,8 @@ static dt_status find_numbers(struct lookup *l, struct dt_error *err)
             numbers[kept++] = numbers[i];
     if (kept == 0)
         return DT_OK;
-    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(numbers, kept), note_numbered, l,
-                         err);
+    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(numbers, kept), fill_jobs_by_number,
+                         l, err);
 }
 
 static dt_status look_up_jobs(dt_store *, dt_db *db, void *arg, struct dt_error *err)
@@ -163,9 +163,9 @@ static dt_status look_up_jobs(dt_store *, dt_db *db, void *arg, struct dt_error 
         l->v[i].job_id = l->v[i].attempt = 0;
         l->v[i].topic = DT_STR_NONE;
     }
-    dt_status status = find_command_ids(l, err);
+    dt_status status = find_jobs_by_command_id(l, err);
     if (status == DT_OK)
-        status = find_numbers(l, err);
+        status = find_jobs_by_number(l, err);
     return status == DT_OK ? l->failed : status;
 }
 

@@ -57,7 +57,7 @@ static const char *const insert_forms[] = {
     [HAS_NEAR | HAS_KEY | HAS_EXTRAS] = dt_sql_insert_job_near_key_extras,
 };
 
-static size_t columns_of(unsigned has)
+static size_t count_columns(unsigned has)
 {
     return OWN_COLUMNS + (has & HAS_NEAR ? 1u : 0u) + (has & HAS_KEY ? 1u : 0u) +
            (has & HAS_EXTRAS ? EXTRA_COLUMNS : 0u);
@@ -205,7 +205,7 @@ static struct dt_param *key_params(const struct name_space *in, const struct dt_
     return p;
 }
 
-static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigned char digest[16])
+static void set_same_or_conflict(struct dt_insert *row, int64_t owner, const unsigned char digest[16])
 {
     row->outcome = memcmp(row->job.digest, digest, 16) == 0 ? DT_INSERT_SAME : DT_INSERT_CONFLICT;
     row->existing_id = owner;
@@ -253,7 +253,7 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
             (!dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms) || (keyed[i].row->replace && !live);
         if (digest.n == sizeof(keyed[i].owner_digest) && !is_free) {
             memcpy(keyed[i].owner_digest, digest.p, digest.n);
-            same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
+            set_same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
         } else {
             ++*gone;
         }
@@ -263,7 +263,7 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
 
 /* Finds the jobs that already have the names of the batch. If such a job was removed or no longer keeps its name, gives
  * the name to the new job. */
-static dt_status find_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
+static dt_status find_name_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
     const size_t most = fit < OWNERS_AT_ONCE ? fit : OWNERS_AT_ONCE;
@@ -344,21 +344,21 @@ static dt_status insert_names(struct batch *b, const struct name_space *in, cons
 
 /* Inserts the names of one namespace. If several rows of the batch have the same name, the later ones get the outcome
  * SAME or CONFLICT with the job of the first. */
-static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
+static dt_status insert_keyed_names(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
     bool missed = false;
     dt_status status = n ? insert_names(b, namespace_of(keyed), keyed, n, &missed, err) : DT_OK;
     if (status == DT_OK && missed)
-        status = find_owners(b, keyed, n, err);
+        status = find_name_owners(b, keyed, n, err);
     for (size_t i = 0; i < n && status == DT_OK; i++) {
         const struct keyed *head = keyed[i].head;
         dt_assert(head->head == head);
         if (head == &keyed[i])
             continue;
         if (head->row->outcome == DT_INSERT_CREATED)
-            same_or_conflict(keyed[i].row, head->row->job.id, head->row->job.digest);
+            set_same_or_conflict(keyed[i].row, head->row->job.id, head->row->job.digest);
         else
-            same_or_conflict(keyed[i].row, head->owner, head->owner_digest);
+            set_same_or_conflict(keyed[i].row, head->owner, head->owner_digest);
     }
     return status;
 }
@@ -373,24 +373,24 @@ static size_t list_job_params(struct batch *b)
         p = job_params(b, b->has, b->rows[i], p);
         n++;
     }
-    dt_assert_cmp(p - b->params, ==, n * columns_of(b->has));
+    dt_assert_cmp(p - b->params, ==, n * count_columns(b->has));
     return n;
 }
 
-static void count_made(struct batch *b, const struct dt_new_job *job)
+static void count_created_job(struct batch *b, const struct dt_new_job *job)
 {
     if (!DT_UNGUARDED(COUNT_MADE))
         dt_counts_make(b->counts, job->topic, job->id);
 }
 
-static dt_status insert_listed(struct batch *b, size_t n, struct dt_error *err)
+static dt_status insert_listed_jobs(struct batch *b, size_t n, struct dt_error *err)
 {
     dt_assert_cmp(n, <=, b->n);
     dt_status status = dt_db_run_many(b->db, insert_forms[b->has],
-                                      (struct dt_param_rows){b->params, columns_of(b->has), n}, NULL, err);
+                                      (struct dt_param_rows){b->params, count_columns(b->has), n}, NULL, err);
     for (size_t i = 0; i < b->n && status == DT_OK; i++)
         if (b->rows[i]->outcome == DT_INSERT_CREATED)
-            count_made(b, &b->rows[i]->job);
+            count_created_job(b, &b->rows[i]->job);
     return status;
 }
 
@@ -402,10 +402,10 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
     const unsigned has = optional_columns(row);
     const struct dt_new_job *job = &row->job;
     const struct dt_param *end = job_params(b, has, row, params);
-    dt_assert_cmp(end - params, ==, columns_of(has));
-    dt_status status = dt_db_run(b->db, insert_forms[has], (struct dt_params){params, columns_of(has)}, NULL, err);
+    dt_assert_cmp(end - params, ==, count_columns(has));
+    dt_status status = dt_db_run(b->db, insert_forms[has], (struct dt_params){params, count_columns(has)}, NULL, err);
     if (status == DT_OK)
-        count_made(b, job);
+        count_created_job(b, job);
     if (status == DT_INVALID) {
         row->outcome = DT_INSERT_REFUSED;
         return DT_OK;
@@ -435,7 +435,7 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
         return DT_OK;
     }
     if (status == DT_OK && missed)
-        status = find_owners(b, k, 1, err);
+        status = find_name_owners(b, k, 1, err);
     if (status != DT_OK || k->row->outcome != DT_INSERT_CREATED)
         return status;
     status = insert_job_alone(b, k->row, err);
@@ -449,7 +449,7 @@ static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_
 }
 
 /* Inserts names, then jobs, and offers due jobs to pops. If `singly` is set, inserts row by row. */
-static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
+static dt_status insert_all_rows(struct batch *b, bool singly, struct dt_error *err)
 {
     size_t keys = 0;
     size_t n = 0;
@@ -458,16 +458,16 @@ static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
         keys++;
     struct keyed *ids = b->keyed + keys;
     if (!singly)
-        status = insert_keyed(b, b->keyed, keys, err);
+        status = insert_keyed_names(b, b->keyed, keys, err);
     if (status == DT_OK && !singly)
-        status = insert_keyed(b, ids, b->n_keyed - keys, err);
+        status = insert_keyed_names(b, ids, b->n_keyed - keys, err);
     /* The job of a command can also be found by its key, if no other job has that key. */
     if (status == DT_OK && !singly)
         status = insert_names(b, &namespaces[false], ids, b->n_keyed - keys, NULL, err);
     if (status == DT_OK && !singly)
         n = list_job_params(b);
     if (n)
-        status = insert_listed(b, n, err);
+        status = insert_listed_jobs(b, n, err);
     for (size_t i = 0; singly && i < b->n_keyed && status == DT_OK; i++)
         status = insert_keyed_alone(b, &b->keyed[i], err);
     for (size_t i = 0; singly && i < b->n && status == DT_OK; i++)
@@ -494,7 +494,7 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
         status = refuse_fires(b, err);
     }
     if (status == DT_OK)
-        status = insert_all(b, singly, err);
+        status = insert_all_rows(b, singly, err);
     return commit_batch(b, status, err);
 }
 
@@ -514,7 +514,7 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
         return DT_NOT_FOUND;
     status = dt_db_begin_soon(b->db, err);
     if (status == DT_OK)
-        status = insert_listed(b, n, err);
+        status = insert_listed_jobs(b, n, err);
     const struct dt_insert_rows rows = {.v = b->rows, .n = b->n};
     if (status == DT_OK)
         status = dt_offer_made(b->db, &rows, b->now_ms, b->params, err);
@@ -525,7 +525,7 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
 
 /* Looks for the rows of the batch. If one row exists, all were committed. It tries every row, because some jobs may be
  * finished and removed already. BUSY: the session that wrote the rows is still in its transaction. */
-static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *err)
+static dt_status try_read_back_commit(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = dt_store_begin(b->store, &b->db, NULL, err);
     if (status != DT_OK)
@@ -540,7 +540,7 @@ static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *e
 
 /* Must be called after a COMMIT that was not answered. OK: *there says whether it was committed. UNKNOWN: whether it
  * was committed could not be found out. */
-static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
+static dt_status read_back_commit(struct batch *b, bool *there, struct dt_error *err)
 {
     const struct timespec pause = {.tv_nsec = READ_BACK_PAUSE * 1000000L};
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + READ_BACK_US;
@@ -551,7 +551,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
         *there &= b->rows[i]->outcome != DT_INSERT_CREATED;
     if (*there)
         return DT_OK;
-    while ((status = read_back_once(b, there, &why)) == DT_UNAVAILABLE || status == DT_BUSY) {
+    while ((status = try_read_back_commit(b, there, &why)) == DT_UNAVAILABLE || status == DT_BUSY) {
         if (dt_clock_mono_us(dt_clock_system()) > until_us)
             break;
         nanosleep(&pause, NULL);
@@ -562,7 +562,7 @@ static dt_status read_back(struct batch *b, bool *there, struct dt_error *err)
 }
 
 /* Allocates memory for the work on the rows. Returns false if memory runs out. */
-static bool make_insert_room(struct batch *b)
+static bool allocate_insert(struct batch *b)
 {
     size_t params = b->n * JOB_COLUMNS * sizeof(*b->params);
     char *room = dt_store_scratch(b->store, params + b->n * sizeof(*b->keyed));
@@ -579,11 +579,11 @@ dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const str
     b.counts = counts;
     if (rows->n == 0)
         return DT_OK;
-    if (!make_insert_room(&b))
+    if (!allocate_insert(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
     set_initial_outcomes(&b);
     dt_status status = rows->no_fires ? refuse_fires(&b, err) : DT_OK;
-    return status == DT_OK ? insert_all(&b, rows->singly, err) : status;
+    return status == DT_OK ? insert_all_rows(&b, rows->singly, err) : status;
 }
 
 dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms,
@@ -597,7 +597,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
     if (n == 0)
         return DT_OK;
     dt_counts_init(&counts);
-    if (!make_insert_room(&b))
+    if (!allocate_insert(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
     do {
         status = singly ? DT_NOT_FOUND : insert_in_few_trips(&b, err);
@@ -606,7 +606,7 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
         repeat = !singly && (status == DT_EXISTS || status == DT_INVALID);
         singly |= repeat;
         if (status == DT_UNKNOWN) {
-            status = read_back(&b, &committed, err);
+            status = read_back_commit(&b, &committed, err);
             if (status == DT_OK && !committed)
                 status = DT_BUSY; /* the batch was certainly not committed, so it may be tried again */
         }
@@ -617,7 +617,8 @@ dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t
     return status;
 }
 
-static bool say_invalid(struct dt_faults *faults, struct dt_problem *problem, const char *pointer, const char *reason)
+static bool report_invalid(struct dt_faults *faults, struct dt_problem *problem, const char *pointer,
+                           const char *reason)
 {
     dt_faults_add(faults, pointer, reason);
     *problem = (struct dt_problem){.type = DT_PROBLEM_INVALID, .detail = dt_str(reason), .faults = faults};
@@ -643,15 +644,15 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
                                        .id = row->existing_id};
         return false;
     case DT_INSERT_NO_TOPIC:
-        return say_invalid(faults, problem, "/topic", "the topic does not exist, and jobs do not create topics");
+        return report_invalid(faults, problem, "/topic", "the topic does not exist, and jobs do not create topics");
     case DT_INSERT_REFUSED:
-        return say_invalid(faults, problem, "/topic", reason ? reason : "the job cannot be stored");
+        return report_invalid(faults, problem, "/topic", reason ? reason : "the job cannot be stored");
     case DT_INSERT_TOO_LARGE:
-        say_invalid(faults, problem, "/payload", "is larger than MySQL accepts (max_allowed_packet)");
+        report_invalid(faults, problem, "/payload", "is larger than MySQL accepts (max_allowed_packet)");
         problem->type = DT_PROBLEM_TOO_LARGE;
         return false;
     case DT_INSERT_RESERVED:
-        say_invalid(faults, problem, "/key", "is reserved for the fires of a schedule");
+        report_invalid(faults, problem, "/key", "is reserved for the fires of a schedule");
         problem->detail = DT_STR_LIT("the key is that of a schedule's fire");
         return false;
     case DT_INSERT_DELETING:

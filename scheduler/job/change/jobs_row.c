@@ -44,7 +44,7 @@ enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column)
 #define READ_STATE(member)         status = dt_row_state(c->db, n++, &job->member)
 #define READ_STATUS(member)        job->member = dt_row_attempt_status(c->db, n++)
 
-static dt_status read_head(struct copier *c, unsigned first, struct dt_job *job)
+static dt_status read_job_head(struct copier *c, unsigned first, struct dt_job *job)
 {
     dt_status status = DT_OK;
     unsigned n = first;
@@ -57,14 +57,14 @@ static dt_status read_head(struct copier *c, unsigned first, struct dt_job *job)
 dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job)
 {
     struct copier c = {.db = db, .arena = arena};
-    dt_status status = read_head(&c, first, job);
+    dt_status status = read_job_head(&c, first, job);
     return c.failed ? DT_NOMEM : status;
 }
 
 dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job)
 {
     struct copier c = {.db = db, .arena = arena};
-    dt_status status = read_head(&c, first, job);
+    dt_status status = read_job_head(&c, first, job);
     job->payload = copy_column_text(&c, first + DT_ROW_HEAD_COLUMNS);
     return c.failed ? DT_NOMEM : status;
 }

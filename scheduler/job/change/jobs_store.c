@@ -98,7 +98,7 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
 
 /* ---- changing a job ---- */
 
-static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
+static dt_status is_in_flight(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
 {
     int64_t n;
     dt_status status =
@@ -112,7 +112,7 @@ dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, 
     dt_db *db;
     *yes = false;
     dt_status status = dt_store_db(store, &db, err);
-    return status != DT_OK ? status : in_list(db, id, shard, yes, err);
+    return status != DT_OK ? status : is_in_flight(db, id, shard, yes, err);
 }
 
 static dt_status fail_too_late(const struct change *c)
@@ -128,7 +128,7 @@ static dt_status refuse_in_flight(struct change *c)
     bool yes = false;
     dt_status status = DT_OK;
     if (c->job->attempt >= 1 && c->job->claim_shard >= 0)
-        status = in_list(c->db, c->id, c->job->claim_shard, &yes, c->err);
+        status = is_in_flight(c->db, c->id, c->job->claim_shard, &yes, c->err);
     else if (c->job->attempt >= 1 && !DT_UNGUARDED(CANCEL_IN_HANDS))
         status = dt_db_read_number(c->db, dt_sql_find_hand, DT_PARAMS(DT_P_INT(c->id)), &yes, NULL, c->err);
     if (status != DT_OK || DT_GUARD(CANCEL_IN_FLIGHT, !yes))
@@ -138,7 +138,7 @@ static dt_status refuse_in_flight(struct change *c)
 }
 
 /* Runs the statement of the change. The locked row must match the statement's condition. */
-static dt_status write_job(struct change *c, const char *sql, struct dt_params params)
+static dt_status write_changed_job(struct change *c, const char *sql, struct dt_params params)
 {
     uint64_t affected = 0;
     dt_assert(!c->locked && !c->written);
@@ -150,7 +150,7 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
 }
 
 /* Locks the key that c->body names, and sets c->id to the job that has it. NOT_FOUND: no job has the key. */
-static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err)
+static dt_status lock_replaced_key(struct change *c, dt_db *db, struct dt_error *err)
 {
     const struct dt_param topic = DT_P_STR(c->body->topic);
     struct dt_str name;
@@ -171,13 +171,13 @@ static dt_status lock_replaced(struct change *c, dt_db *db, struct dt_error *err
 }
 
 /* Locks the job, calls c->decide (which decides and writes), reads the row again, and counts the change. */
-static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status run_change_in_txn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct change *c = arg;
     c->db = db;
     c->now_ms = now_ms;
     c->written = c->unsettled = c->locked = false;
-    dt_status status = c->body ? lock_replaced(c, db, err) : DT_OK;
+    dt_status status = c->body ? lock_replaced_key(c, db, err) : DT_OK;
     if (status != DT_OK)
         return status;
     status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
@@ -226,13 +226,13 @@ static dt_status decide_cancel(struct change *c)
         dt_status status = c->keep_attempt ? DT_OK : refuse_in_flight(c);
         if (status != DT_OK || state == DT_CANCELLED)
             return status;
-        return write_job(
+        return write_changed_job(
             c, dt_sql_cancel_job,
             DT_PARAMS(now, now, retention, now, retention, DT_P_INT(c->config->history_after), now, DT_P_INT(c->id)));
     }
     if (!c->keep_attempt || dt_job_state_after(state, DT_EVENT_NO_RETRIES) != (int)state)
         return fail_too_late(c);
-    return c->job->no_retries ? DT_OK : write_job(c, dt_sql_cancel_retries, DT_PARAMS(now, DT_P_INT(c->id)));
+    return c->job->no_retries ? DT_OK : write_changed_job(c, dt_sql_cancel_retries, DT_PARAMS(now, DT_P_INT(c->id)));
 }
 
 /* ---- run now, redrive ---- */
@@ -241,8 +241,8 @@ static dt_status decide_run_now(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
         return fail_too_late(c);
-    return write_job(c, dt_sql_run_job_now,
-                     DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+    return write_changed_job(c, dt_sql_run_job_now,
+                             DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
 /* The count of failures restarts; the numbers of attempts continue. If a newer job has the key, that job keeps it. */
@@ -257,13 +257,14 @@ static dt_status decide_redrive(struct change *c)
     if (status != DT_OK)
         return status;
     c->counted = true;
-    return write_job(c, dt_sql_redrive_job, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
+    return write_changed_job(c, dt_sql_redrive_job,
+                             DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 
 /* ---- patch ---- */
 
 /* Reads the topic's defaults, for `null` in a patch. */
-static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t *ack_timeout_ms)
+static dt_status read_topic_defaults(struct change *c, struct dt_str *retry, int64_t *ack_timeout_ms)
 {
     *retry = DT_STR_LIT(DT_RETRY_DEFAULT);
     *ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
@@ -286,7 +287,7 @@ static dt_status topic_defaults(struct change *c, struct dt_str *retry, int64_t 
     if (p->has_##member)                                                                                               \
         want->member = p->member;
 
-static dt_status make_wanted(struct change *c, struct dt_job *want)
+static dt_status make_wanted_job(struct change *c, struct dt_job *want)
 {
     const struct dt_patch *p = c->patch;
     struct dt_str retry = p->retry;
@@ -295,7 +296,7 @@ static dt_status make_wanted(struct change *c, struct dt_job *want)
     if ((p->has_retry && !retry.p) || (p->has_ack_timeout && !ack_timeout_ms)) {
         struct dt_str default_retry;
         int64_t default_ms;
-        dt_status status = topic_defaults(c, &default_retry, &default_ms);
+        dt_status status = read_topic_defaults(c, &default_retry, &default_ms);
         if (status != DT_OK)
             return status;
         retry = retry.p ? retry : default_retry;
@@ -325,19 +326,19 @@ static dt_status make_wanted(struct change *c, struct dt_job *want)
 #define SAME_TEXT(member)          same &= !a->member.p == !b->member.p && dt_str_eq(a->member, b->member);
 #define SAME_FLAG(member)          same &= a->member == b->member;
 
-static bool same_content(const struct dt_job *a, const struct dt_job *b)
+static bool has_same_content(const struct dt_job *a, const struct dt_job *b)
 {
     bool same = dt_str_eq(a->payload, b->payload);
     DT_JOB_COLUMNS(DT_COLUMN_NONE, SAME, DT_COLUMN_NONE)
     return same;
 }
 
-static bool same_job(const struct dt_job *a, const struct dt_job *b)
+static bool is_same_job(const struct dt_job *a, const struct dt_job *b)
 {
     bool same = a->run_at_ms == b->run_at_ms && a->next_at_ms == b->next_at_ms && dt_str_eq(a->retry, b->retry) &&
                 a->ack_timeout_ms == b->ack_timeout_ms;
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_NONE, SAME)
-    return same && same_content(a, b);
+    return same && has_same_content(a, b);
 }
 
 #define PARAM(kind, member, column) DT_COLUMN_PARAM_##kind(want->member),
@@ -356,8 +357,9 @@ static dt_status write_patch(struct change *c, const struct dt_job *want)
     };
     const struct dt_param content[] = {DT_P_STR(want->payload),
                                        DT_JOB_COLUMNS(DT_COLUMN_NONE, PARAM, DT_COLUMN_NONE) DT_P_INT(c->id)};
-    dt_status status = write_job(c, dt_sql_patch_job, (struct dt_params){params, sizeof(params) / sizeof(*params)});
-    if (status == DT_OK && !same_content(want, c->job))
+    dt_status status =
+        write_changed_job(c, dt_sql_patch_job, (struct dt_params){params, sizeof(params) / sizeof(*params)});
+    if (status == DT_OK && !has_same_content(want, c->job))
         status = dt_db_run(c->db, dt_sql_patch_content, (struct dt_params){content, sizeof(content) / sizeof(*content)},
                            NULL, c->err);
     return status;
@@ -380,8 +382,8 @@ static dt_status decide_patch(struct change *c)
     if (status == DT_OK && p->if_version && p->if_version != c->job->version)
         status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
     if (status == DT_OK)
-        status = make_wanted(c, &want);
-    if (status == DT_OK && !same_job(c->job, &want))
+        status = make_wanted_job(c, &want);
+    if (status == DT_OK && !is_same_job(c->job, &want))
         status = write_patch(c, &want);
     return status;
 }
@@ -417,7 +419,7 @@ static dt_status decide_replace(struct change *c)
     if (status != DT_OK)
         return status;
     c->patch = &patch;
-    status = make_wanted(c, &want);
+    status = make_wanted_job(c, &want);
     if (status == DT_OK)
         status = write_patch(c, &want);
     c->patch = NULL;
@@ -445,7 +447,7 @@ static dt_status commit_change(dt_store *store, struct change *c, enum dt_change
     c->config = dt_store_config(store);
     c->decide = ways[how].decide;
     c->counts = &counts;
-    return dt_store_commit_work(store, &counts, change_locked, c, c->err);
+    return dt_store_commit_work(store, &counts, run_change_in_txn, c, c->err);
 }
 
 dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
@@ -503,7 +505,7 @@ dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *
     if (!c.id && !c.body)
         status = dt_key_find(t->db, change->topic, change->key, &c.id, err);
     if (status == DT_OK)
-        status = change_locked(&c, t->db, t->now_ms, err);
+        status = run_change_in_txn(&c, t->db, t->now_ms, err);
     change->locked = c.locked;
     return status;
 }

@@ -167,7 +167,7 @@ static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
 /* Returns the first value of the due index (due_key) in this part of the list. */
-static int64_t part_begin(const struct page *p, enum part part)
+static int64_t part_begin_ms(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
@@ -186,7 +186,7 @@ static int64_t part_begin(const struct page *p, enum part part)
 
 /* Returns the exclusive end of a part of the list, as a due_key. Jobs that are due at the epoch or before it have
  * due_key 1. */
-static int64_t part_end(const struct page *p, enum part part)
+static int64_t part_end_ms(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
@@ -200,10 +200,10 @@ static int64_t part_end(const struct page *p, enum part part)
     }
 }
 
-static void begin_part(struct page *p, enum part part)
+static void begin_list_part(struct page *p, enum part part)
 {
     p->place.part = (int)part;
-    p->place.due_ms = part_begin(p, part) - 1;
+    p->place.due_ms = part_begin_ms(p, part) - 1;
     p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
 }
 
@@ -217,7 +217,7 @@ static dt_status find_due_window(struct page *p, struct window *w)
     dt_status status = DT_OK;
     w->cut = false;
     w->range = between ? RANGE_BETWEEN_DUE : RANGE_BEHIND_DUE;
-    w->end_due_ms = between ? part_end(p, (enum part)p->place.part) : 0;
+    w->end_due_ms = between ? part_end_ms(p, (enum part)p->place.part) : 0;
     for (int i = 0; status == DT_OK && i < (bands[1] != bands[0] ? 2 : 1); i++) {
         const struct dt_param band = DT_P_INT(bands[i]);
         int64_t end_id = w->end_id;
@@ -237,7 +237,7 @@ static dt_status find_due_window(struct page *p, struct window *w)
 }
 
 /* Finds a window (range of rows) of the dead jobs in history, up to those that died at failed.to_ms. */
-static dt_status find_dead(struct page *p, struct window *w)
+static dt_status find_dead_window(struct page *p, struct window *w)
 {
     const struct dt_list_times *failed = &p->filter->failed;
     const int64_t end_ms = failed->given ? failed->to_ms : INT64_MAX;
@@ -252,13 +252,13 @@ static dt_status find_dead(struct page *p, struct window *w)
 }
 
 /* Finds the next window (range of rows) of a list by time. */
-static dt_status find_times(struct page *p, struct window *w)
+static dt_status find_time_window(struct page *p, struct window *w)
 {
     if (p->place.part == BEGINS)
-        begin_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
+        begin_list_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
     w->end_id = INT64_MAX;
     if (p->place.part == ARCHIVED_DEAD)
-        return find_dead(p, w);
+        return find_dead_window(p, w);
     if (p->place.part != ARCHIVED)
         return find_due_window(p, w);
     w->range = RANGE_ARCHIVED;
@@ -266,7 +266,7 @@ static dt_status find_times(struct page *p, struct window *w)
 }
 
 /* Adds the parameters for the range of a window in a list by time; returns the number of parameters. */
-static size_t times_params(const struct page *p, const struct window *w, struct dt_param *params)
+static size_t add_time_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
     if (w->range == RANGE_DEAD) {
@@ -286,7 +286,7 @@ static size_t times_params(const struct page *p, const struct window *w, struct 
 
 /* Moves the cursor of a list by time to the end of a window that was read completely. Returns false at the end of the
  * list. */
-static bool pass_times(struct page *p, const struct window *w)
+static bool move_past_time_window(struct page *p, const struct window *w)
 {
     /* If dead jobs are listed, those in history are read before the few in `jobs` that will soon be archived. */
     static const enum part of_dead[] = {
@@ -301,7 +301,7 @@ static bool pass_times(struct page *p, const struct window *w)
     else if (w->range == RANGE_BEHIND_DUE)
         p->place.id = DONE;
     else
-        begin_part(p, dead ? of_dead[p->place.part] : next_part[p->place.part]);
+        begin_list_part(p, dead ? of_dead[p->place.part] : next_part[p->place.part]);
     return p->place.part != OVER;
 }
 
@@ -337,7 +337,7 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
 }
 
 /* Returns the range of keys that is left to read. */
-static struct dt_walk_keys walk_keys_of(const struct page *p)
+static struct dt_walk_keys remaining_keys_of(const struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     return (struct dt_walk_keys){.topic = f->topic,
@@ -346,7 +346,7 @@ static struct dt_walk_keys walk_keys_of(const struct page *p)
                                  .end = dt_strbuf_str(&p->key_end)};
 }
 
-static bool with_history(const struct page *p, enum range range)
+static bool includes_history(const struct page *p, enum range range)
 {
     const struct dt_list_filter *f = p->filter;
     bool finished = f->state < 0 || dt_job_state_terminal((enum dt_job_state)f->state);
@@ -364,7 +364,7 @@ static dt_status find_id_window(struct page *p, struct window *w)
         return DT_OK;
     }
     dt_status status = dt_walk_ids(p->db, dt_sql_find_window_by_id, p->after_id, w->rows, &w->end_id, &w->cut, p->err);
-    if (status == DT_OK && with_history(p, RANGE_IDS))
+    if (status == DT_OK && includes_history(p, RANGE_IDS))
         status =
             dt_walk_ids(p->db, dt_sql_find_archived_window_by_id, p->after_id, w->rows, &w->end_id, &cut_past, p->err);
     w->cut |= cut_past;
@@ -374,12 +374,12 @@ static dt_status find_id_window(struct page *p, struct window *w)
 #define PART_PARAMS (DT_WALK_KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
 
 /* Adds the parameters for one of the two tables: the window's range, the filter, the limit. */
-static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
-                          struct dt_param *params)
+static size_t add_part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
+                              struct dt_param *params)
 {
     size_t n = 2;
     if (w->range == RANGE_KEYS) {
-        const struct dt_walk_keys keys = walk_keys_of(p);
+        const struct dt_walk_keys keys = remaining_keys_of(p);
         struct dt_param *end = dt_walk_key_params(&keys, params);
         end[0] = DT_P_STR_OR_NULL(w->end_key);
         end[1] = DT_P_STR(keys.end);
@@ -388,7 +388,7 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
         params[0] = DT_P_INT(p->after_id);
         params[1] = DT_P_INT(w->end_id);
     } else {
-        n = times_params(p, w, params);
+        n = add_time_params(p, w, params);
     }
     memcpy(params + n, p->where, filters * sizeof(*params));
     n += filters;
@@ -398,7 +398,7 @@ static size_t part_params(const struct page *p, const struct window *w, size_t l
 }
 
 /* Returns true if the page is full: a row as large as the largest so far would not fit. */
-static bool is_full(const struct page *p)
+static bool is_page_full(const struct page *p)
 {
     size_t max = p->filter->bytes;
     return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
@@ -433,7 +433,7 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
 {
     struct dt_param params[2 * PART_PARAMS + 1];
     const bool finished = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD;
-    const bool both = with_history(p, w->range);
+    const bool both = includes_history(p, w->range);
     /* Requests one row more than fits into the page if no row is larger than the largest so far. */
     const size_t room = p->filter->limit - p->n;
     size_t rows = p->filter->payload && p->filter->bytes ? p->part : room;
@@ -444,9 +444,9 @@ static dt_status read_part(struct page *p, const struct window *w, bool *overflo
     const size_t end = p->n + rows;
     dt_assert_cmp(end, <=, p->filter->limit);
     *overflow = false;
-    size_t n = part_params(p, w, rows + 1, finished ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS, params);
+    size_t n = add_part_params(p, w, rows + 1, finished ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS, params);
     if (both) {
-        n += part_params(p, w, rows + 1, LIST_ARCHIVED_PARAMS, params + n);
+        n += add_part_params(p, w, rows + 1, LIST_ARCHIVED_PARAMS, params + n);
         params[n++] = DT_P_INT(rows + 1);
     }
     dt_status status =
@@ -472,12 +472,12 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
     bool overflow = true; /* the window has a further job that belongs on the page */
     dt_status status;
     if (way == DT_LIST_BY_KEY) {
-        const struct dt_walk_keys keys = walk_keys_of(p);
+        const struct dt_walk_keys keys = remaining_keys_of(p);
         w.range = RANGE_KEYS;
         status = dt_walk_by_key(p->db, &keys, w.rows, p->arena, &w.end_key, p->err);
         w.cut = w.end_key.p != NULL;
     } else {
-        status = way == DT_LIST_BY_TIME ? find_times(p, &w) : find_id_window(p, &w);
+        status = way == DT_LIST_BY_TIME ? find_time_window(p, &w) : find_id_window(p, &w);
     }
     for (bool again = true; status == DT_OK && again;) {
         status = read_part(p, &w, &overflow);
@@ -487,7 +487,7 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
             p->after_key = p->jobs[last].key;
             p->place = p->places ? p->places[last] : p->place;
         }
-        again = overflow && !is_full(p) && w.range != RANGE_BETWEEN_DUE;
+        again = overflow && !is_page_full(p) && w.range != RANGE_BETWEEN_DUE;
     }
     if (status != DT_OK)
         return status;
@@ -495,12 +495,12 @@ static dt_status read_window(struct page *p, int64_t rows, bool *done)
      * full. */
     if (!overflow && (w.range != RANGE_BEHIND_DUE || w.cut))
         p->looked_at += w.rows;
-    p->more = overflow || (way == DT_LIST_BY_TIME ? pass_times(p, &w) : w.cut);
+    p->more = overflow || (way == DT_LIST_BY_TIME ? move_past_time_window(p, &w) : w.cut);
     if (!overflow && w.cut && way != DT_LIST_BY_TIME) {
         p->after_id = w.end_id;
         p->after_key = w.end_key;
     }
-    *done = !p->more || p->looked_at >= SCAN_ROWS || is_full(p);
+    *done = !p->more || p->looked_at >= SCAN_ROWS || is_page_full(p);
     return DT_OK;
 }
 

@@ -115,7 +115,7 @@ static void set_ranges(const struct dt_dead_ask *ask, const struct dt_config *co
     ranges[LEAVING].most = DT_DEAD_LEAVING;
 }
 
-static int groups_by_name(const void *a, const void *b)
+static int compare_groups_by_name(const void *a, const void *b)
 {
     const struct dt_dead_group *x = a;
     const struct dt_dead_group *y = b;
@@ -123,22 +123,22 @@ static int groups_by_name(const void *a, const void *b)
     return order ? order : dt_str_order(x->error_code, y->error_code);
 }
 
-static int by_size(const void *a, const void *b)
+static int compare_by_size(const void *a, const void *b)
 {
     const struct dt_dead_group *x = a;
     const struct dt_dead_group *y = b;
-    return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : groups_by_name(a, b);
+    return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : compare_groups_by_name(a, b);
 }
 
 /* Merges the groups with the same topic and error. If there are more than DT_DEAD_GROUPS, drops the smallest. */
 static void merge_groups(struct dt_dead_groups *out)
 {
     size_t n = 0;
-    qsort(out->v, out->n, sizeof(*out->v), groups_by_name);
+    qsort(out->v, out->n, sizeof(*out->v), compare_groups_by_name);
     for (size_t i = 0; i < out->n; i++) {
         const struct dt_dead_group *group = &out->v[i];
         struct dt_dead_group *sum = n ? &out->v[n - 1] : NULL;
-        if (!sum || groups_by_name(sum, group) != 0) {
+        if (!sum || compare_groups_by_name(sum, group) != 0) {
             out->v[n++] = *group;
             continue;
         }
@@ -149,7 +149,7 @@ static void merge_groups(struct dt_dead_groups *out)
             sum->message = group->message;
         }
     }
-    qsort(out->v, n, sizeof(*out->v), by_size);
+    qsort(out->v, n, sizeof(*out->v), compare_by_size);
     out->more += n > DT_DEAD_GROUPS ? n - DT_DEAD_GROUPS : 0;
     out->n = n < DT_DEAD_GROUPS ? n : DT_DEAD_GROUPS;
 }

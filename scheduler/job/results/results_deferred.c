@@ -22,7 +22,7 @@ struct trying {
     void *arg;
 };
 
-static dt_status do_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status run_results_work(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct trying *t = arg;
     t->txn.db = db;
@@ -47,7 +47,7 @@ dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enu
     struct dt_again again = {0};
     for (;;) {
         const int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-        dt_status status = dt_store_commit_once(store, &counts, do_work, &t, err);
+        dt_status status = dt_store_commit_once(store, &counts, run_results_work, &t, err);
         dt_arena_clear(&arena);
         bool waited = dt_clock_mono_us(dt_clock_system()) - begun_us >= wait_us;
         if (status == DT_BUSY && waited && t.txn.locking != DT_LOCK_PASSING_BY)
@@ -99,29 +99,29 @@ struct behind {
     size_t n;
 };
 
-static bool *waits_of(const struct behind *b, int64_t job_id)
+static bool *find_wait_flag(const struct behind *b, int64_t job_id)
 {
     const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof(*b->jobs), dt_by_job_id) : NULL;
     return at ? &b->waits[at - b->jobs] : NULL;
 }
 
-static dt_status mark_waiting(void *arg)
+static dt_status mark_deferred_job(void *arg)
 {
     const struct behind *b = arg;
-    bool *waits = waits_of(b, dt_db_i64(b->db, 0));
+    bool *waits = find_wait_flag(b, dt_db_i64(b->db, 0));
     if (waits)
         *waits = true;
     return DT_OK;
 }
 
-static bool is_behind(const struct behind *b, const struct dt_apply *a)
+static bool waits_for_deferred_result(const struct behind *b, const struct dt_apply *a)
 {
-    const bool *waits = waits_of(b, a->result.job_id);
+    const bool *waits = find_wait_flag(b, a->result.job_id);
     return waits && *waits;
 }
 
 /* Finds which jobs of the given results have a deferred result with an id up to last_id. */
-static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behind *b)
+static dt_status find_deferred_jobs(struct deferring *d, int64_t last_id, struct behind *b)
 {
     *b = (struct behind){.db = d->txn->db,
                          .jobs = dt_arena_alloc(d->txn->arena, d->n * sizeof(*b->jobs)),
@@ -136,20 +136,20 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
             b->jobs[b->n++] = b->jobs[i];
     memset(b->waits, 0, b->n * sizeof(*b->waits));
     return dt_id_in_read(b->db, &dt_sql_find_waiting_results, DT_PARAMS(DT_P_INT(last_id)), DT_IDS(b->jobs, b->n),
-                         mark_waiting, b, d->err);
+                         mark_deferred_job, b, d->err);
 }
 
 /* Applies the results of jobs that have no deferred result up to last_id. The other results are BUSY. */
-static dt_status apply_others(struct deferring *d, int64_t last_id)
+static dt_status apply_without_deferred(struct deferring *d, int64_t last_id)
 {
     struct behind behind;
     struct dt_apply *free_ones = dt_arena_alloc(d->txn->arena, d->n * sizeof(*free_ones));
     size_t n = 0;
     size_t k = 0;
-    dt_status status = free_ones ? find_waiting(d, last_id, &behind) : DT_NOMEM;
+    dt_status status = free_ones ? find_deferred_jobs(d, last_id, &behind) : DT_NOMEM;
     for (size_t i = 0; status == DT_OK && i < d->n; i++) {
         d->results[i].outcome = DT_OUTCOME_BUSY;
-        if (!is_behind(&behind, &d->results[i]))
+        if (!waits_for_deferred_result(&behind, &d->results[i]))
             free_ones[n++] = d->results[i];
     }
     if (status == DT_OK)
@@ -157,7 +157,7 @@ static dt_status apply_others(struct deferring *d, int64_t last_id)
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < d->n; i++)
-        if (!is_behind(&behind, &d->results[i]))
+        if (!waits_for_deferred_result(&behind, &d->results[i]))
             d->results[i] = free_ones[k++];
     dt_assert_cmp(k, ==, n);
     return DT_OK;
@@ -174,7 +174,8 @@ static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, str
     struct deferring *d = arg;
     d->txn = txn;
     d->err = err;
-    dt_status status = d->some_wait ? apply_others(d, INT64_MAX) : dt_results_apply_within(txn, d->results, d->n, err);
+    dt_status status =
+        d->some_wait ? apply_without_deferred(d, INT64_MAX) : dt_results_apply_within(txn, d->results, d->n, err);
     if (status != DT_OK)
         return status;
     struct dt_param *params = dt_arena_alloc(txn->arena, (d->n * COLUMNS + 1) * sizeof(*params));
@@ -240,7 +241,7 @@ static dt_status apply_deferred_page(void *arg, const struct dt_results_txn *txn
     d->err = err;
     dt_status status = read_deferred_page(d, txn->db);
     if (status == DT_OK && d->n)
-        status = apply_others(d, d->after_id);
+        status = apply_without_deferred(d, d->after_id);
     if (status != DT_OK || d->n == 0)
         return status;
     for (size_t i = 0; i < d->n; i++)

@@ -84,7 +84,7 @@ struct batch {
     struct dt_error *err;
 };
 
-static int judged_by_id(const void *a, const void *b)
+static int compare_judged_by_id(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
@@ -94,7 +94,7 @@ static int judged_by_id(const void *a, const void *b)
 }
 
 /* Returns the index in `places` of the first result for this job, or n if there is none. */
-static size_t first_place(const struct batch *b, int64_t id)
+static size_t first_index_of_job(const struct batch *b, int64_t id)
 {
     size_t low = 0;
     size_t high = b->n;
@@ -139,17 +139,17 @@ static dt_status read_judged(void *arg)
 }
 
 /* Returns whether the job was found in `jobs`. */
-static bool was_read(const struct batch *b, int64_t id)
+static bool was_job_read(const struct batch *b, int64_t id)
 {
     return b->n_jobs && bsearch(&id, b->jobs, b->n_jobs, sizeof(*b->jobs), dt_by_job_id);
 }
 
-static dt_status mark_busy(void *arg)
+static dt_status mark_job_busy(void *arg)
 {
     struct batch *b = arg;
     int64_t id = dt_db_i64(b->db, 0);
     struct dt_str topic = dt_db_bytes(b->db, 1);
-    for (size_t i = was_read(b, id) ? b->n : first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+    for (size_t i = was_job_read(b, id) ? b->n : first_index_of_job(b, id); i < b->n && b->places[i].id == id; i++) {
         struct dt_apply *a = &b->results[b->places[i].index];
         if (dt_topic_within(a->bound, topic))
             a->outcome = DT_OUTCOME_BUSY;
@@ -170,11 +170,11 @@ static dt_status read_jobs_of_batch(struct batch *b)
     dt_status status = dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, ids, read_judged, b, b->err);
     /* Jobs that were not returned may be locked by another session: then their results become BUSY. */
     if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY)
-        status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_busy, b, b->err);
+        status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, ids, mark_job_busy, b, b->err);
     return status;
 }
 
-static bool of_earlier_attempt(const struct judged *j, const struct dt_result *result)
+static bool is_of_earlier_attempt(const struct judged *j, const struct dt_result *result)
 {
     return result->attempt >= 1 && result->attempt < j->was.attempt;
 }
@@ -186,7 +186,7 @@ static bool has_succeeded(const struct judged *j)
 
 static void judge_job(struct batch *b, struct judged *j)
 {
-    const size_t first = first_place(b, j->was.id);
+    const size_t first = first_index_of_job(b, j->was.id);
     size_t end = first;
     for (; end < b->n && b->places[end].id == j->was.id; end++) {
         struct dt_apply *a = &b->results[b->places[end].index];
@@ -194,7 +194,7 @@ static void judge_job(struct batch *b, struct judged *j)
             continue;
         const struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
         a->outcome = d.outcome;
-        b->ask_earlier |= d.outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
+        b->ask_earlier |= d.outcome == DT_OUTCOME_STALE && is_of_earlier_attempt(j, &a->result);
         if (d.outcome != DT_OUTCOME_APPLIED)
             continue;
         j->job.state = d.state;
@@ -227,7 +227,7 @@ static void judge_job(struct batch *b, struct judged *j)
     b->n_others += j->changes && !has_succeeded(j);
 }
 
-static dt_status judge_earlier(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
+static dt_status judge_earlier_attempts(struct batch *b, const char *sql, const struct judged *jobs, size_t n_jobs)
 {
     if (!b->ask_earlier)
         return DT_OK;
@@ -235,9 +235,9 @@ static dt_status judge_earlier(struct batch *b, const char *sql, const struct ju
     dt_strbuf_reset(&b->text);
     dt_json_begin_array(&b->text, NULL);
     for (const struct judged *j = jobs; j < jobs + n_jobs; j++) {
-        for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+        for (size_t i = first_index_of_job(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
             const struct dt_apply *a = &b->results[b->places[i].index];
-            if (a->outcome != DT_OUTCOME_STALE || !of_earlier_attempt(j, &a->result))
+            if (a->outcome != DT_OUTCOME_STALE || !is_of_earlier_attempt(j, &a->result))
                 continue;
             DT_JSON_PUT_ROW(&b->text, j->was.id, a->result.attempt);
         }
@@ -252,7 +252,7 @@ static dt_status judge_earlier(struct batch *b, const char *sql, const struct ju
         const int64_t id = dt_db_i64(b->db, 0);
         const int64_t attempt = dt_db_i64(b->db, 1);
         const enum dt_attempt_status recorded = dt_row_attempt_status(b->db, 2);
-        for (size_t i = first_place(b, id); i < b->n && b->places[i].id == id; i++) {
+        for (size_t i = first_index_of_job(b, id); i < b->n && b->places[i].id == id; i++) {
             struct dt_apply *a = &b->results[b->places[i].index];
             if (a->outcome == DT_OUTCOME_STALE && a->result.attempt == attempt &&
                 dt_result_repeats(recorded, a->result.status))
@@ -292,7 +292,7 @@ static dt_status judge_archived(struct batch *b)
     dt_json_begin_array(&b->text, NULL);
     for (size_t i = 0; i < b->n; i++) {
         const int64_t id = b->places[i].id;
-        if ((i > 0 && id == b->places[i - 1].id) || was_read(b, id) ||
+        if ((i > 0 && id == b->places[i - 1].id) || was_job_read(b, id) ||
             b->results[b->places[i].index].outcome != DT_OUTCOME_UNKNOWN_JOB)
             continue;
         dt_json_put_int(&b->text, NULL, id);
@@ -302,17 +302,18 @@ static dt_status judge_archived(struct batch *b)
     dt_status status = unknown ? read_archived(b, unknown) : DT_OK;
     for (size_t k = 0; status == DT_OK && k < b->n_archived; k++) {
         const struct judged *j = &b->archived[k];
-        for (size_t i = first_place(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
+        for (size_t i = first_index_of_job(b, j->was.id); i < b->n && b->places[i].id == j->was.id; i++) {
             struct dt_apply *a = &b->results[b->places[i].index];
             if (!dt_topic_within(a->bound, j->topic))
                 continue;
             const struct dt_decision d = dt_job_decide(&j->job, &a->result, b->now_ms);
             a->outcome = d.outcome == DT_OUTCOME_APPLIED ? DT_OUTCOME_STALE : d.outcome;
-            b->ask_earlier |= a->outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
+            b->ask_earlier |= a->outcome == DT_OUTCOME_STALE && is_of_earlier_attempt(j, &a->result);
         }
     }
-    return status == DT_OK ? judge_earlier(b, dt_sql_select_reported_archived_attempts, b->archived, b->n_archived)
-                           : status;
+    return status == DT_OK
+               ? judge_earlier_attempts(b, dt_sql_select_reported_archived_attempts, b->archived, b->n_archived)
+               : status;
 }
 
 static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
@@ -326,7 +327,7 @@ static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
 }
 
 /* Checks that every row was written as decided. If a row changed since it was read without a lock, returns BUSY. */
-static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
+static dt_status check_written_rows(struct batch *b, uint64_t written, size_t rows)
 {
     return written == rows ? DT_OK
                            : dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY,
@@ -343,10 +344,10 @@ static dt_status write_rows(struct batch *b, const char *sql, size_t params, siz
     const struct dt_param all[] = {DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms),
                                    DT_P_INT(b->now_ms)};
     dt_status status = dt_db_run(b->db, sql, (struct dt_params){all, params}, &affected, b->err);
-    return status != DT_OK ? status : expect_written(b, affected, rows);
+    return status != DT_OK ? status : check_written_rows(b, affected, rows);
 }
 
-static int by_job(const void *a, const void *b)
+static int compare_by_job(const void *a, const void *b)
 {
     const struct judged *x = *(struct judged *const *)a;
     const struct judged *y = *(struct judged *const *)b;
@@ -368,14 +369,14 @@ static int compare_likeness(const struct judged *x, const struct judged *y)
     return 0;
 }
 
-static int by_likeness(const void *a, const void *b)
+static int compare_judged_by_likeness(const void *a, const void *b)
 {
     int order = compare_likeness(*(struct judged *const *)a, *(struct judged *const *)b);
-    return order ? order : by_job(a, b);
+    return order ? order : compare_by_job(a, b);
 }
 
 /* Writes a group of jobs that get equal values, except for the durations of callbacks. */
-static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
+static dt_status write_equal_jobs(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
 {
     const struct judged *j = group[0];
     uint64_t written = 0;
@@ -401,7 +402,7 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
     const size_t first = j->answer ? 0 : 4;
     dt_status status = dt_id_in_run(b->db, j->answer ? &dt_sql_write_answered_successes : &dt_sql_write_alike_successes,
                                     (struct dt_params){all.v + first, all.n - first}, DT_IDS(ids, n), &written, b->err);
-    return status != DT_OK ? status : expect_written(b, written, n);
+    return status != DT_OK ? status : check_written_rows(b, written, n);
 }
 
 void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer)
@@ -411,7 +412,7 @@ void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer)
     dt_json_put_int_or_null(text, NULL, a.duration_ms >= 0, dt_earlier(a.duration_ms, INT32_MAX));
 }
 
-static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
+static dt_status write_unequal_jobs(struct batch *b, struct judged *const *v, size_t n)
 {
     if (n == 0)
         return DT_OK;
@@ -431,24 +432,24 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
         dt_json_end_array(&b->text);
     }
     dt_status status = write_rows(b, dt_sql_write_successes, 3, rows);
-    return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
+    return status == DT_OK ? write_unequal_jobs(b, v + rows, n - rows) : status;
 }
 
 /* Writes each large group of `v` with its own statement. Adds all other jobs to `left`. */
-static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
+static dt_status write_large_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
     int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
     dt_status status = DT_OK;
     if (!ids)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
-    qsort(v, n, sizeof(struct judged *), by_likeness);
+    qsort(v, n, sizeof(struct judged *), compare_judged_by_likeness);
     for (size_t first = 0, end; status == DT_OK && first < n; first = end) {
         const size_t most = v[first]->answer ? ANSWERED_MOST : n;
         for (end = first + 1; end < n && end - first < most && compare_likeness(v[first], v[end]) == 0;)
             end++;
         const size_t group = end - first;
         if (group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE))
-            status = write_alike(b, &v[first], group, ids);
+            status = write_equal_jobs(b, &v[first], group, ids);
         else
             for (size_t i = first; i < end; i++)
                 left[(*n_left)++] = v[i];
@@ -473,12 +474,12 @@ static dt_status write_succeeded(struct batch *b)
             *(half_answered ? &left[n_left++] : &v[n++]) = j;
     }
     dt_assert_cmp(n + n_left, ==, b->n_ended_well);
-    dt_status status = write_groups(b, v, n, left, &n_left);
-    qsort(left, n_left, sizeof(struct judged *), by_job);
-    return status != DT_OK ? status : write_each(b, left, n_left);
+    dt_status status = write_large_groups(b, v, n, left, &n_left);
+    qsort(left, n_left, sizeof(struct judged *), compare_by_job);
+    return status != DT_OK ? status : write_unequal_jobs(b, left, n_left);
 }
 
-static void add_other(struct batch *b, const struct judged *j)
+static void add_other_job(struct batch *b, const struct judged *j)
 {
     const struct dt_job *job = &j->job;
     const struct dt_result *failure = j->failure;
@@ -508,7 +509,7 @@ static void add_other(struct batch *b, const struct judged *j)
     dt_json_end_array(text);
 }
 
-static dt_status write_others(struct batch *b)
+static dt_status write_other_jobs(struct batch *b)
 {
     size_t left = b->n_others;
     dt_status status = DT_OK;
@@ -517,7 +518,7 @@ static dt_status write_others(struct batch *b)
         dt_json_begin_array(&b->text, NULL);
         for (; i < b->n_jobs && rows < left && b->text.n < b->text_most; i++)
             if (b->jobs[i].changes && !has_succeeded(&b->jobs[i])) {
-                add_other(b, &b->jobs[i]);
+                add_other_job(b, &b->jobs[i]);
                 rows++;
             }
         dt_assert_cmp(rows, >, 0);
@@ -560,19 +561,19 @@ static dt_status apply_batch(struct batch *b)
         sorted &= i == 0 || b->places[i - 1].id <= b->places[i].id;
     }
     if (!sorted)
-        qsort(b->places, b->n, sizeof(*b->places), judged_by_id);
+        qsort(b->places, b->n, sizeof(*b->places), compare_judged_by_id);
     dt_status status = read_jobs_of_batch(b);
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < b->n_jobs; i++)
         judge_job(b, &b->jobs[i]);
-    status = judge_earlier(b, dt_sql_select_reported_attempts, b->jobs, b->n_jobs);
+    status = judge_earlier_attempts(b, dt_sql_select_reported_attempts, b->jobs, b->n_jobs);
     if (status == DT_OK)
         status = judge_archived(b);
     if (status == DT_OK)
         status = write_succeeded(b);
     if (status == DT_OK)
-        status = write_others(b);
+        status = write_other_jobs(b);
     if (status == DT_OK)
         status = write_dead_letters(b);
     /* Here every row was written as decided, so the counters may change. If a manual edit ended an attempt, the
