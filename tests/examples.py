@@ -48,7 +48,7 @@ def signed(identity, body, secret=SECRET):
 
 
 class Signatures(unittest.TestCase):
-    def test_the_published_vector_is_genuine_and_that_of_our_page(self):
+    def test_the_published_test_vector_verifies_and_is_the_one_of_our_page(self):
         self.assertIsNone(fault())
         page = (TREE / "api" / "README.md").read_text(encoding="utf-8")
         for text in (SECRET, BODY.decode(), *HEADERS.values()):
@@ -132,7 +132,7 @@ class Served(unittest.TestCase):
     def test_work_that_fails_fails_the_attempt(self):
         self.assertEqual(self.post(signed("42/1", b"bad"), b"bad"), 500)
 
-    def test_a_body_is_bounded(self):
+    def test_a_body_beyond_the_size_limit_is_refused(self):
         self.connection.putrequest("POST", "/")
         self.connection.putheader("content-length", str(1 << 30))
         self.connection.endheaders()

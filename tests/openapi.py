@@ -141,43 +141,43 @@ class TheDescription(unittest.TestCase):
         cls.document = load()
         cls.routes = printed_routes(cls.program) if cls.program else list(written_routes())
 
-    def test_has_exactly_the_routes_of_the_router(self):
+    def test_openapi_has_exactly_the_routes_of_the_router(self):
         described = {(method, path) for method, path, _, _ in operations(self.document)}
         self.assertGreater(len(described), 20)
         self.assertEqual(described, {(r[0], r[1]) for r in self.routes})
 
-    def test_has_the_scopes_of_the_router(self):
+    def test_openapi_has_the_scopes_of_the_router(self):
         for method, path, _, operation in operations(self.document):
             scopes = {s for choice in operation["security"] for s in choice.get("bearer", [])}
             route = next(r for r in self.routes if (r[0], r[1]) == (method, path))
             self.assertEqual(scopes or {"-"}, set(route[2].split("|")), f"{method} {path}")
 
-    def test_has_the_query_parameters_of_the_router(self):
+    def test_openapi_has_the_query_parameters_of_the_router(self):
         for method, path, item, operation in operations(self.document):
             route = next(r for r in self.routes if (r[0], r[1]) == (method, path))
             self.assertEqual(parameters(self.document, item, operation, "query"), set(route[3:]), f"{method} {path}")
 
-    def test_declares_every_parameter_of_a_path(self):
+    def test_openapi_declares_every_parameter_of_a_path(self):
         for method, path, item, operation in operations(self.document):
             names = set(re.findall(r"\{(\w+)\}", path))
             self.assertEqual(parameters(self.document, item, operation, "path"), names, f"{method} {path}")
 
-    def test_has_one_operation_id_each(self):
+    def test_openapi_has_one_operation_id_for_each_route(self):
         ids = [operation["operationId"] for _, _, _, operation in operations(self.document)]
         self.assertEqual(len(ids), len(set(ids)))
 
-    def test_resolves_every_reference(self):
+    def test_openapi_resolves_every_reference(self):
         for reference in references(self.document):
             self.assertIsNotNone(resolve(self.document, {"$ref": reference}), reference)
 
-    def test_uses_every_component(self):
+    def test_openapi_uses_every_component(self):
         used = set(references(self.document))
         for kind, named in self.document["components"].items():
             if kind != "securitySchemes":
                 for name in named:
                     self.assertIn(f"#/components/{kind}/{name}", used)
 
-    def test_has_the_members_of_bodies_with_their_bounds(self):
+    def test_openapi_has_the_members_of_bodies_with_their_bounds(self):
         bodies = {f"{method} {path}": operation for method, path, _, operation in operations(self.document)}
         for body, tables in BODIES.items():
             route, _, member = body.rpartition(" ") if body.count(" ") == 2 else (body, "", "")
@@ -192,14 +192,14 @@ class TheDescription(unittest.TestCase):
                 if bounds and None not in bounds:
                     self.assertEqual([schema.get("minimum"), schema.get("maximum")], bounds, f"{body} {name}")
 
-    def test_names_the_problems_of_the_table(self):
+    def test_openapi_names_the_problems_of_the_table(self):
         table = (TREE / "scheduler" / "job" / "problem.h").read_text(encoding="utf-8")
         slugs = re.findall(r"X\(\w+, \d{3}, \"([a-z-]+)\"", table)
         self.assertGreater(len(slugs), 10)
         described = self.document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]
         self.assertEqual(described, [f"/problems/{slug}" for slug in slugs])
 
-    def test_answers_with_statuses_of_the_table_only(self):
+    def test_openapi_answers_only_with_statuses_of_the_table(self):
         table = (TREE / "scheduler" / "job" / "problem.h").read_text(encoding="utf-8")
         statuses = set(re.findall(r"X\(\w+, (\d{3}), ", table)) | {"200", "201", "202", "304", "308"}
         for method, path, _, operation in operations(self.document):

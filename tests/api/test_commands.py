@@ -59,7 +59,7 @@ def test_a_missing_file_is_reported():
     assert done.returncode != 0 and "/nonexistent/duetime.ini" in done.stderr
 
 
-def test_the_environment_wins_and_secrets_are_hidden(config):
+def test_the_environment_overrides_the_file_and_secrets_are_hidden(config):
     path = config("[http]\nport = 8123\n[mysql]\npassword = hush-hush\nhost = one\n")
     done = run("--config", path, "--print-config", DUETIME_MYSQL_HOST="two", DUETIME_REDIS_PASSWORD="also-secret")
     assert done.returncode == 0, done
@@ -118,7 +118,7 @@ def test_a_database_that_was_not_migrated_is_not_ready_until_it_is(stack, tmp_pa
         assert api.end() == 0, api.log()[-2000:]
 
 
-def test_an_option_migrates_at_the_start(stack, tmp_path):
+def test_an_option_makes_the_api_migrate_the_database_at_its_start(stack, tmp_path):
     api = OwnApi(stack, tmp_path, "selfmade", {"api.migrate": "true"}, migrate=False)
     try:
         api.start()

@@ -47,7 +47,7 @@ def test_a_step_has_the_jobs_of_all_topics_the_largest_first(api, topic, now_ms)
 
 
 @pytest.mark.parametrize("more, steps", [(-1, 2), (0, 2), (1, 3), (10 * MINUTE, 3)])
-def test_the_last_step_has_the_instant_that_it_is_asked_up_to(api, topic, now_ms, more, steps):
+def test_the_last_step_of_a_forecast_includes_the_end_of_the_requested_range(api, topic, now_ms, more, steps):
     start = now_ms + 5 * HOUR
     answer = forecast(api, topic=topic, step="PT10M", **{"from": start, "to": start + 20 * MINUTE + more})
     assert [len(answer["steps"]), answer["to"]] == [steps, rfc3339(start + steps * 10 * MINUTE)]
@@ -172,7 +172,7 @@ def crowd(db, topic, now_ms):
 
 
 @pytest.mark.parametrize("jobs", [1, 3, 30, 702])
-def test_the_forecast_of_a_topic_is_complete_beside_many_other_jobs(api, topic, crowd, jobs):
+def test_the_forecast_of_a_topic_is_complete_even_if_other_topics_have_many_jobs(api, topic, crowd, jobs):
     start = crowd[0]
     lines = [{"topic": topic, "run_at": rfc3339(start + n * 997), "payload": n} for n in range(jobs)]
     assert {line["status"] for line in api.batch(lines)} == {201}
@@ -181,7 +181,7 @@ def test_the_forecast_of_a_topic_is_complete_beside_many_other_jobs(api, topic, 
     assert due(answer) == [sum(n * 997 // MINUTE == step for n in range(jobs)) for step in range(60)]
 
 
-def test_the_far_jobs_of_a_topic_come_at_their_times(api, topic, now_ms):
+def test_far_jobs_of_a_single_topic_are_forecast_at_their_times(api, topic, now_ms):
     day = now_ms - now_ms % DAY + 40 * DAY
     for n in range(3):
         api.make(topic=topic, run_at=rfc3339(day + (9 + n) * HOUR))

@@ -68,7 +68,7 @@ def test_openapi_yaml_is_served_unchanged(api):
     assert document["openapi"].startswith("3.1") and "/v1/jobs" in document["paths"]
 
 
-def test_health_and_readiness(api):
+def test_health_and_readiness_succeed_while_all_servers_work(api):
     assert api.get("/healthz").status == 200
     until(lambda: api.get("/readyz").status == 200, lambda: api.get("/readyz"))
 

@@ -100,7 +100,7 @@ def test_next_begins_at_any_past_time(api, topic, schedule, at, first):
     assert api.post(f"/v1/schedules:preview?count=1&from={at}", {"cron": "0 * * * *"}).json["next"] == [first]
 
 
-def test_times_of_a_schedule_may_be_any(api, topic, schedule):
+def test_a_schedule_may_start_or_end_at_the_first_or_last_representable_time(api, topic, schedule):
     for member, at in (("starts_at", "9999-12-31T23:59:59.9999Z"), ("starts_at", "9999-12-31T23:59:59-23:59"), ("ends_at", "1970-01-01T00:00:00Z")):
         path = schedule(cron=None, time_zone=None, every="PT1H", jitter="P1D", **{member: at})
         assert following(api, path) == [] and api.get(path).json["next_at"] is None

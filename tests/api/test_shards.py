@@ -29,7 +29,7 @@ def test_an_invalid_number_of_shards_is_refused(api, body, pointer):
     assert shard_map(api) == before
 
 
-def test_the_same_number_again_changes_nothing(api):
+def test_setting_the_same_number_of_shards_again_changes_nothing(api):
     before = shard_map(api)
     answer = api.post(URL, {"count": before["count"]})
     assert answer.status == 202 and answer.json == {"count": before["count"], "generation": before["generation"]}

@@ -121,7 +121,7 @@ def test_other_apis_see_new_settings_soon(api, api2, topic):
     until(lambda: api2.make(topic=topic, delay="PT1H")["retry"] == ["2s"], "the other API knows")
 
 
-def test_counts_by_state_and_the_oldest_overdue(api, topic, dispatched):
+def test_a_topic_shows_its_counts_by_state_and_its_oldest_overdue_job(api, topic, dispatched):
     dispatched(topic=topic)
     done, dead = dispatched(topic=topic), dispatched(topic=topic)
     api.post(f"/v1/jobs/{done['id']}/results", {"attempt": 1, "status": "succeeded"})
@@ -187,7 +187,7 @@ def test_no_topic_may_send_jobs_to_an_installations_own_kafka_topics(api, topic,
 
 
 @pytest.mark.parametrize("ending", [".ledger", ".results", ".results.rejected", ".commands", ".commands.rejected", ".dead", ".alerts"])
-def test_a_name_that_installations_keep_in_kafka_is_legal_for_a_topic_whose_jobs_do_not_go_there(api, db, topic, ending):
+def test_a_name_reserved_in_kafka_is_allowed_for_a_topic_that_kafka_does_not_deliver(api, db, topic, ending):
     name = f"{topic}{ending}"
     assert api.put(url(name), {"delivery": "pull"}).status == 201
     assert api.post("/v1/jobs", {"topic": name, "delay": "PT1H"}).status == 201
@@ -212,7 +212,7 @@ def test_a_name_that_only_looks_internal_is_allowed(api, topic):
     assert api.post("/v1/jobs", {"topic": f"{topic}.ledger", "delay": "PT1H"}).status == 201
 
 
-def test_a_clash_does_not_reveal_another_tenants_topic(api, topic):
+def test_a_name_clash_does_not_reveal_another_tenants_topic(api, topic):
     assert api.put(url(f"{topic}.x"), {"kafka_topic": f"{topic}.secret"}).status == 201
     for answer in (api.put(url(f"{topic}_secret"), {}), api.put(url(f"{topic}-y"), {"kafka_topic": f"{topic}_secret"}),
                    api.post("/v1/jobs", {"topic": f"{topic}_secret", "delay": "PT1H"})):
@@ -248,7 +248,7 @@ def test_a_topic_just_made_by_another_api_is_not_counted_as_new(few, own_apis, s
         assert few.rest.post("/v1/jobs", {"topic": f"later-{n}", "delay": "PT1H"}).status == 201
 
 
-def test_topics_older_than_the_limit_keep_working(few, own_apis):
+def test_topics_created_before_the_limit_of_topics_keep_working(few, own_apis):
     lowered = own_apis("few_lowered", {"limits.topics": 1, "mysql.database": few.database}, shared=True).start()
     assert lowered.rest.post("/v1/jobs", {"topic": "t3", "delay": "PT1H"}).status == 201
     assert lowered.rest.put(url("t4"), {"ack_timeout": 5000}).status == 200

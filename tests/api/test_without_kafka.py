@@ -30,7 +30,7 @@ def test_without_kafka_delivery_kafka_is_refused_with_the_reason(lone):
     assert lone.rest.get("/v1/topics/wants-kafka").status == 404
 
 
-def test_without_kafka_kafka_topic_is_stored_for_later(lone):
+def test_without_kafka_the_setting_kafka_topic_is_stored_for_later(lone):
     """The settings of a topic may be the same in a large installation and in a small one."""
     assert lone.rest.put("/v1/topics/of-both", {"kafka_topic": "shared.of-both"}).status == 201
     shown = lone.rest.get("/v1/topics/of-both").json

@@ -52,7 +52,7 @@ def test_a_command_for_one_server_has_its_counterpart_for_the_other(name, kind):
         assert not strange, f"{name}.md, line {line}: {strange}"
 
 
-def test_blocks_are_run_in_order_in_one_shell_and_what_they_say_is_read(tmp_path, monkeypatch):
+def test_blocks_are_run_in_order_in_one_shell_and_their_output_is_read(tmp_path, monkeypatch):
     told = following(tmp_path, monkeypatch, "```sh\nseen=\"$GIVEN 7\"\n```\nprose\n\n```sh\necho \"  $seen\"\necho end\n```\n```text\na b …\nend\n```\n")
     assert told == ["", "  a b 7\nend\n"]
 

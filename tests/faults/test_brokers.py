@@ -31,7 +31,7 @@ def attempts(stack, job):
 
 # ---- row 18: refused for good ----
 
-def test_row18_a_message_over_its_topics_limit_fails_alone(stack, seed, extra):
+def test_row18_a_message_over_its_topics_size_limit_fails_alone(stack, seed, extra):
     Broker(stack).make(extra, max_message_bytes=3000)
     with under_load(stack, seed, extra=[extra]) as run:
         jobs = run.make_bulk([{"topic": extra, "delay": 500, "retry": [], "payload": {"pad": "x" * (5000 if n % 20 == 7 else 100)}} for n in range(100)])

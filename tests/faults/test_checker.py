@@ -148,7 +148,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_the_checker_notices_that(what):
+def test_the_checker_reports_an_account_that_violates_a_rule(what):
     expected, spoil = WRONG[what]
     account = Account()
     spoil(account)

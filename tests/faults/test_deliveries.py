@@ -53,14 +53,14 @@ def others_go_on_meanwhile(stack, seed, harm):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("way", ["refuses", "silent"])
-def test_row46_a_receiver_that_is_dead_costs_its_own_topic_only_and_is_called_again(stack, seed, way):
+def test_row46_a_dead_receiver_delays_only_its_own_topic_and_is_called_again(stack, seed, way):
     run = others_go_on_meanwhile(stack, seed, refusing if way == "refuses" else lambda receiver: in_mode(receiver, "silent"))
     assert statuses(stack, run.ways.of["http"], "failed") > 0
 
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("mode", ["slow", "drip"])
-def test_row46_a_receiver_that_is_slow_or_drips_costs_its_own_topic_only(stack, seed, mode):
+def test_row46_a_receiver_that_is_slow_or_drips_delays_only_its_own_topic(stack, seed, mode):
     others_go_on_meanwhile(stack, seed, lambda receiver: in_mode(receiver, mode))
 
 
@@ -154,7 +154,7 @@ def waiting_pops(api):
     return Rest(api).metric("duetime_pops_waiting")
 
 
-def test_row47_an_api_killed_with_pops_waiting_hands_out_no_job_twice(stack, api, seed):
+def test_row47_an_api_killed_while_pops_wait_gives_no_job_to_two_clients(stack, api, seed):
     with under_load(stack, seed, kinds=("http", "pull")) as run:
         idle = f"idle-{seed}-{random.getrandbits(32):08x}"
         assert run.ways.put(idle, "pull") == 201
@@ -179,7 +179,7 @@ def test_row47_an_api_killed_with_pops_waiting_hands_out_no_job_twice(stack, api
 
 # ---- row 50 ----
 
-def test_row50_an_emptied_redis_under_pops_costs_time_only(stack, seed):
+def test_row50_emptying_redis_while_clients_pop_delays_jobs_but_loses_none(stack, seed):
     with under_load(stack, seed, kinds=("http", "pull")) as run:
         for _ in range(3):
             flush_redis(stack)

@@ -122,7 +122,7 @@ def test_row21_an_old_copy_of_redis_is_corrected(stack, seed):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("how", ["full", "read-only"])
-def test_row23_a_redis_that_refuses_writes_costs_no_create_and_no_dispatch(stack, seed, how):
+def test_row23_creates_and_dispatches_succeed_while_redis_refuses_writes(stack, seed, how):
     refuse = {"full": lambda c: c.config_set("maxmemory", 1), "read-only": lambda c: c.slaveof("127.0.0.1", 1)}[how]
     allow = {"full": lambda c: c.config_set("maxmemory", 0), "read-only": lambda c: c.slaveof()}[how]
     with under_load(stack, seed) as run:
@@ -149,7 +149,7 @@ def test_row24_work_continues_after_mysql_was_killed_and_restarted(stack, seed):
             run.goes_on(seconds=45)
 
 
-def test_row25_mysql_stopped_in_commits_leaves_nothing_undecided(stack, seed):
+def test_row25_mysql_stopped_in_commits_leaves_no_commit_undecided(stack, seed):
     """Stopped for longer than the programs wait for an answer: every transaction that was under way has an unknown outcome."""
     for part in ("api1", "api2", *DISPATCHERS):
         stack.restart(part, settings={"mysql.io_timeout": "PT3S", "api.database_timeout": "PT3S"})

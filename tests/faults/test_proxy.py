@@ -110,7 +110,7 @@ def test_row22_jobs_are_dispatched_while_redis_hangs(proxied, seed):
 
 # ---- Kafka ----
 
-def test_row13_an_endtxn_whose_answer_is_lost_costs_the_producer_and_nothing_else(proxied, seed):
+def test_row13_an_endtxn_whose_answer_is_lost_ends_the_producer_and_has_no_other_effect(proxied, seed):
     stack, detours = proxied
     before = sum(doubts(stack, part) for part in DISPATCHERS)
     with under_load(stack, seed) as run:

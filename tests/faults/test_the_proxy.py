@@ -134,7 +134,7 @@ def test_many_small_messages_pass_without_waiting_for_acknowledgements(connect, 
     until(at_once, "a round without a delayed acknowledgement", every=0)
 
 
-def test_a_hold_stops_one_direction_and_a_release_delivers(connect, server, proxy):
+def test_a_hold_stops_one_direction_and_a_release_delivers_the_held_bytes(connect, server, proxy):
     client = connect()
     proxy.hold(REPLY)
     client.sendall(request(PRODUCE))
@@ -264,7 +264,7 @@ def test_a_rule_can_end_the_connection_before_after_or_within_a_request(connect,
     assert len([frame for frame in server.got if len(frame) > 100]) == arrives
 
 
-def test_other_protocols_and_garbage_pass_unread(server):
+def test_other_protocols_and_garbage_pass_without_being_parsed(server):
     for protocol in (protocols.Raw, protocols.MySQL, protocols.ZooKeeper):
         proxy = Proxy(lambda: server.address, protocol)
         with socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as client:

@@ -35,7 +35,7 @@ def test_missing_or_surplus_jobs_are_reported(what):
     assert len(account.wrong("t", *what)) == 1
 
 
-def test_a_figure_is_the_median_of_its_rounds_beside_floor_and_aim():
+def test_a_figure_is_the_median_of_its_rounds_and_shown_with_its_floor_and_goal():
     assert Figure("G1", "x", [0.1, 0.4, 0.2]).value == 0.2
     assert [Figure("G1", "x", [value]).met for value in (0.1, 0.15, 0.35)] == ["no", "floor", "aim"]
     assert [Figure("G3", "x", [value]).met for value in (51, 50, 15)] == ["no", "floor", "aim"]

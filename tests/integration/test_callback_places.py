@@ -175,7 +175,7 @@ class Garrulous:
 
 
 @pytest.mark.parametrize("answer, seconds", [(NO_CONTENT, None), (FINE, None), (NO_CONTENT, 0), (FINE, 0), (NO_CONTENT, 0.02), (FINE, 0.1)])
-def test_a_second_answer_affects_at_most_one_of_120_jobs(stack, api, answer, seconds):
+def test_a_receiver_that_answers_twice_fails_at_most_one_of_120_jobs(stack, api, answer, seconds):
     receiver, topic = Garrulous(answer, seconds), f"garrulous-{len(answer)}-{seconds}"
     counts = lambda: api.get(f"/v1/topics/{topic}").json["counts"]  # noqa: E731
     try:

@@ -243,7 +243,7 @@ def test_a_damaged_secret_fails_attempts_and_sends_nothing(stack, api, receiver)
     assert attempts_of(api, job) == [(1, "failed")]
 
 
-def test_a_job_without_a_place_says_so(stack, api):
+def test_a_job_that_waits_for_a_callback_place_says_so(stack, api):
     silent = Receiver(lambda request: None)
     try:
         make_topic(api, "no-place", silent, callback_timeout="PT10M", ack_timeout="PT1H")

@@ -118,7 +118,7 @@ def test_a_snoozed_job_runs_again_without_a_failure(api, topic, consume):
     assert [a["status"] for a in attempts(api, job["id"])] == ["snoozed", "snoozed", "succeeded"]
 
 
-def test_extended_renews_the_deadline(api, topic, consume):
+def test_a_report_of_an_extension_renews_the_deadline(api, topic, consume):
     consumer = consume(topic)
     consumer.wait(api.make(topic=topic, delay=0)["id"])  # from now on it reads the topic
     job = api.make(topic=topic, delay=0, ack_timeout="PT8S", retry=["1h"])

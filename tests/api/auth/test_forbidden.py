@@ -91,7 +91,7 @@ def alarms(api):
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_a_write_without_the_right_in_mysql_is_503(limited, name):
+def test_a_write_without_the_right_in_mysql_is_answered_with_503(limited, name):
     job = made(limited)
     if name in ("redrive", "result"):
         limited.rows("UPDATE jobs SET state = %s, attempt = 1, attempt_status = 'dispatched', next_at = %s WHERE id = %s",
@@ -103,7 +103,7 @@ def test_a_write_without_the_right_in_mysql_is_503(limited, name):
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_read_without_the_right_in_mysql_is_503(limited, name):
+def test_a_read_without_the_right_in_mysql_is_answered_with_503(limited, name):
     job = made(limited)
     with without(limited, "SELECT", ["jobs", "job_keys", "attempts", "history"]):
         unavailable(READS[name](limited.rest, job), limited)
@@ -111,7 +111,7 @@ def test_a_read_without_the_right_in_mysql_is_503(limited, name):
 
 
 @pytest.mark.parametrize("name", [*READS, "create", "cancel"])
-def test_a_missing_table_is_503(limited, name):
+def test_requests_that_need_a_missing_table_are_answered_with_503(limited, name):
     job = made(limited)
     limited.rows("RENAME TABLE jobs TO jobs_away")
     try:
@@ -121,7 +121,7 @@ def test_a_missing_table_is_503(limited, name):
         limited.rows("RENAME TABLE jobs_away TO jobs")
 
 
-def test_a_read_only_server_is_503(stack, limited):
+def test_writes_to_a_read_only_server_are_answered_with_503(stack, limited):
     job = made(limited)
     rows(limited.server, "SET GLOBAL read_only = ON")
     try:
@@ -132,7 +132,7 @@ def test_a_read_only_server_is_503(stack, limited):
     until(lambda: limited.rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}).status == 201, "the request is allowed again")
 
 
-def test_each_line_of_a_batch_is_503(limited):
+def test_each_line_of_a_batch_that_mysql_refuses_is_answered_with_503(limited):
     made(limited)
     with without(limited, "INSERT, UPDATE, DELETE"):
         lines = limited.rest.batch([{"topic": "forbidden", "delay": HOUR}] * 3)

@@ -93,7 +93,7 @@ def test_requests_beyond_the_quota_are_refused_and_other_tokens_are_not_affected
     assert [two[2].get("/v1/jobs?topic=none").status for _ in range(20)] == [200] * 20
 
 
-def test_payload_bytes_by_the_configuration_and_another_quota_by_patch(two):
+def test_a_configured_quota_of_payload_bytes_is_enforced_and_a_patch_changes_quotas(two):
     rest, _ = new_token(two, "heavy")
     over(until(lambda: refused_of(rest, payload="x" * 30000), "over")[0], "payload_bytes_per_second", 50000)
     boss = two[2]
@@ -218,12 +218,12 @@ def waits_alone(owes, ask, *others, least=2):
     return waited and time.monotonic() - began > least
 
 
-def test_after_cut_off_batches_only_their_token_waits_for_its_next_batch(two):
+def test_a_token_whose_batches_were_cut_off_waits_before_its_next_batch_and_others_do_not(two):
     owing, other = (new_token(two, name)[0] for name in ("leaver", "stayer"))
     until(lambda: waits_alone(lambda: cut_off(owing), lambda: lines_of(owing, "q", 1), *[lambda: lines_of(other, "q", 1)] * 3), "it waits, and the other does not")
 
 
-def test_a_token_with_a_debt_holds_few_connections(two):
+def test_a_token_with_many_refused_elements_holds_few_connections(two):
     """Sixteen of its batches wait for their beginning, and one more is told to come again."""
     rest, _ = new_token(two, "crowd")
 
@@ -279,7 +279,7 @@ def test_the_command_line_makes_tokens_with_quotas_and_changes_them(two, tmp_pat
     assert wrong.returncode != 0 and "jobs_per_second" in wrong.stderr
 
 
-def test_a_token_with_very_many_refused_elements_is_answered_late_and_others_are_not(two):
+def test_a_token_with_very_many_refused_elements_is_answered_late_and_other_tokens_are_not(two):
     flood, honest, owing = (new_token(two, name)[0] for name in ("flood", "honest", "owing"))
 
     def says(status, rest, topic, n):

@@ -82,7 +82,7 @@ def ask(rest, method, path):
 
 
 @pytest.mark.parametrize("method, path, scope", REQUESTS)
-def test_a_request_needs_its_scope(callers, jobs, method, path, scope):
+def test_a_request_without_the_scope_of_its_route_is_refused(callers, jobs, method, path, scope):
     answer = ask(callers["nobody"], method, path)
     refused(answer, 401, "unauthorized")
     assert answer.headers["WWW-Authenticate"].startswith("Bearer")
@@ -94,7 +94,7 @@ def test_a_request_needs_its_scope(callers, jobs, method, path, scope):
             refused(answer, 403, "forbidden")
 
 
-def test_scopes_add_up(callers, jobs):
+def test_a_token_with_several_scopes_has_the_rights_of_each(callers, jobs):
     mixed = callers["mixed"]
     job = mixed.make(topic="in.side", delay=HOUR)
     assert mixed.get(f"/v1/jobs/{job['id']}").status == 200
@@ -156,7 +156,7 @@ def test_an_admin_with_prefixes_changes_only_its_own_topics(callers, jobs):
     assert callers["admin"].get("/v1/topics/outside").json["paused"] is False and callers["admin"].get("/v1/topics/out.new").status == 404
 
 
-def test_within_the_prefixes_everything_works(callers, jobs):
+def test_a_token_with_prefixes_can_do_everything_within_them(callers, jobs):
     bound = callers["bound"]
     path = f"/v1/jobs/{jobs['in.side']['id']}"
     assert bound.get(path).json["id"] == jobs["in.side"]["id"] and bound.get(f"{path}/attempts").json == {"attempts": []}
@@ -252,7 +252,7 @@ def test_only_elements_outside_the_prefixes_are_refused(callers, jobs, guarded):
     assert guarded.rows("SELECT COUNT(*) n FROM jobs WHERE topic = 'outside'") == before
 
 
-def test_commands_need_the_scope_of_each(callers, jobs):
+def test_each_command_of_an_array_needs_its_own_scope(callers, jobs):
     finish, delete, pop = {"command": "finish", "id": "x"}, {"command": "delete", "id": "x"}, {"command": "pop", "topic": "in.side"}
     add = {"command": "add", "topic": "in.queue", "id": "of-tokens", "delay": 3600}
     refused(callers["nobody"].post("/v1/commands", finish), 401, "unauthorized")
@@ -321,7 +321,7 @@ def test_bad_token_commands_are_refused_and_change_nothing(callers, guarded, arg
     assert guarded.rows("SELECT name FROM api_tokens ORDER BY name") == before
 
 
-def test_a_revoked_token_ends_within_five_seconds(callers, guarded):
+def test_a_revoked_token_is_refused_within_five_seconds(callers, guarded):
     rest = new_token(guarded, "short-lived", "read")
     until(lambda: rest.get("/v1/info").status == 200, "the API accepts the new token")
     assert guarded.command("--revoke-token", "short-lived").returncode == 0
@@ -337,7 +337,7 @@ def closed(api):
 
 
 @pytest.mark.in_turns(3)
-def test_once_a_token_was_made_tokens_are_required_until_that_is_waived(own_apis):
+def test_once_a_token_was_made_tokens_are_required_until_the_requirement_is_waived(own_apis):
     api = own_apis("once").start()
     assert not closed(api)
     rest = new_token(api, "only", "admin")
@@ -459,7 +459,7 @@ def test_without_tokens_the_api_listens_only_on_the_loopback(plain, tmp_path, li
     assert done.returncode != 0 and "token" in done.stderr and "msg=listening" not in done.stderr
 
 
-def test_with_a_token_it_listens_everywhere_and_after_the_last_is_revoked_refuses_all(own_apis):
+def test_with_a_token_the_api_listens_everywhere_and_refuses_all_after_the_last_is_revoked(own_apis):
     api = own_apis("listens_wide", {"http.listen": "0.0.0.0"})
     assert api.command("--new-token", "only", "--scopes", "admin").returncode == 0
     api.start()

@@ -249,7 +249,7 @@ def test_a_token_neither_sees_nor_changes_topics_outside_its_prefixes(walled, ro
 
 
 @pytest.mark.parametrize("route", [route for route in WITH_WALLS if WALLS[route] == "ROW_IN_PATH"], ids=lambda route: " ".join(route))
-def test_topics_of_other_tenants_look_like_missing_ones(walled, route):
+def test_topics_of_other_tenants_look_like_missing_topics(walled, route):
     w, rests = walled
     method, path = route
     [(_, hidden, body), *_] = ways(w, route)

@@ -46,7 +46,7 @@ def test_a_payload_is_read_from_a_file_and_from_standard_input(duetime, topic, t
     assert bad.code == 2 and "--payload" in bad.err and "JSON" in bad.err
 
 
-def test_a_dead_job_is_redriven_and_one_is_run_now(duetime, api, held):
+def test_a_dead_job_is_redriven_and_a_scheduled_job_is_run_now(duetime, api, held):
     job = api.make(topic=held, key="k", delay="PT1H")
     assert duetime("jobs", "run-now", held, "k").code == 0
     assert api.get(f"/v1/jobs/{job['id']}").json["run_at"] < job["run_at"]
@@ -162,7 +162,7 @@ def test_control_characters_in_data_do_not_reach_the_terminal(duetime, api, topi
 
 # ---- topics, schedules, shards ----
 
-def test_setting_one_thing_of_a_topic_leaves_the_others(duetime, api, topic):
+def test_setting_one_option_of_a_topic_does_not_change_the_others(duetime, api, topic):
     made = duetime("topics", "set", topic, "--retry", "1s,2s", "--ack-timeout", "30s", "--json")
     assert made.code == 0 and made.json["retry"] == ["1s", "2s"], made
     changed = duetime("topics", "set", topic, "--max-in-flight", "7", "--ack-timeout", "null", "--json").json
@@ -193,7 +193,7 @@ def test_shards_are_listed_with_their_leaders(duetime):
     assert duetime("shards", "list").rows[0][:2] == ["SHARD", "LEADER"]
 
 
-def test_the_overview_is_one_screen_and_watching_draws_it_again(duetime, stack, api, topic):
+def test_the_overview_is_one_screen_and_the_option_watch_redraws_it(duetime, stack, api, topic):
     api.make(topic=topic, delay="PT1H")
     told = duetime("overview")
     assert told.code == 0 and ["TOPIC", "PAUSED"] in [row[:2] for row in told.rows], told
@@ -208,7 +208,7 @@ def test_the_overview_is_one_screen_and_watching_draws_it_again(duetime, stack, 
 
 # ---- settings ----
 
-def test_options_win_over_the_environment_and_that_over_the_file(stack, tmp_path):
+def test_options_override_the_environment_which_overrides_the_file(stack, tmp_path):
     url, nowhere = stack["DUETIME_URL_API1"], "http://127.0.0.1:9"
     path = tmp_path / ".config" / "duetime" / "config"
     path.parent.mkdir(parents=True)
@@ -247,7 +247,7 @@ def test_tokens_are_read_from_files_and_sent_to_their_own_url_alone(own_apis, tm
     assert run("topics", "list", "--token", token).code == 2
 
 
-def test_the_forecast_is_a_bar_chart_and_as_json_a_step_a_line(duetime, api, topic):
+def test_the_forecast_is_a_bar_chart_or_one_json_line_per_step(duetime, api, topic):
     for delay in ("PT5M", "PT5M", "PT20M"):
         api.make(topic=topic, delay=delay)
     told = duetime("forecast", "--topic", topic, "--step", "10m")

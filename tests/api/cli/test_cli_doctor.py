@@ -54,7 +54,7 @@ def test_a_healthy_installation_has_no_findings():
         assert told.code == 0 and not told.out and "nothing is wrong" in told.err
 
 
-def test_doctor_finds_an_unreachable_api_and_a_server_that_is_no_duetime():
+def test_doctor_finds_an_unreachable_api_and_a_server_that_is_not_duetime():
     assert "127.0.0.1:9" in doctor("http://127.0.0.1:9")["api-unreached"]
     with saying({"/readyz": b"<html>"}) as url:
         assert set(doctor(url)) == {"not-an-api"}
@@ -100,7 +100,7 @@ def test_findings_of_the_server_are_shown_with_their_subject(stack, db):
     healthy(stack)
 
 
-def test_a_paused_topic_is_a_note_not_late_jobs_and_following_the_advice_ends_it(stack, api, held):
+def test_a_paused_topic_is_reported_as_a_note_and_not_as_late_jobs_until_it_is_resumed(stack, api, held):
     url = stack["DUETIME_URL_API1"]
     healthy(stack)
     api.make(topic=held, delay=0)

@@ -6,7 +6,7 @@ def make(api, topic, n, **job):
     return [api.make(topic=topic, key=f"k{i}", **{"delay": "P9D", **job}) for i in range(n)]
 
 
-def test_a_set_is_previewed_and_nothing_done_without_yes(duetime, api, topic):
+def test_a_set_of_jobs_is_previewed_and_not_changed_without_yes(duetime, api, topic):
     make(api, topic, 3)
     told = duetime("jobs", "cancel", "--topic", topic, "--json")
     assert told.code == 1 and "--yes" in told.err and (told.json["matched"], told.json["changed"], told.json["dry_run"]) == (3, 0, True), told
@@ -15,7 +15,7 @@ def test_a_set_is_previewed_and_nothing_done_without_yes(duetime, api, topic):
     assert api.get(f"/v1/topics/{topic}").json["counts"]["scheduled"] == 3
 
 
-def test_a_set_is_cancelled_moved_run_and_listed(duetime, api, topic):
+def test_jobs_of_a_set_are_cancelled_moved_run_and_listed(duetime, api, topic):
     jobs = make(api, topic, 3)
     moved = duetime("jobs", "change", "--topic", topic, "--key-prefix", "k0", "--shift", "P1D", "--yes", "--json")
     assert moved.code == 0 and (moved.json["kind"], moved.json["state"], moved.json["changed"]) == ("reschedule", "done", 1), moved
@@ -48,7 +48,7 @@ def test_a_long_operation_can_be_stopped(duetime, api, topic):
     assert watched.code == 1 and watched.json["state"] == "stopped", watched
 
 
-def test_a_set_and_a_job_are_not_mixed_up(duetime, topic):
+def test_options_for_a_set_and_for_a_single_job_cannot_be_mixed(duetime, topic):
     for words, hint in ((["jobs", "cancel"], "a filter"), (["jobs", "cancel", "1", "--topic", topic], "--topic is for sets"), (["jobs", "cancel", "--yes"], "a filter"),
                         (["jobs", "cancel", "--topic", topic, "--retries"], "--retries is for one job"), (["jobs", "redrive", "1", "--yes"], "--yes is for sets")):
         told = duetime(*words)

@@ -72,7 +72,7 @@ def test_a_command_reports_its_change_when_the_answer_cannot_be_written(duetime,
     duetime("schedules", "delete", topic)
 
 
-def test_a_preview_that_cannot_be_written_claims_nothing(api, stack, topic):
+def test_a_preview_that_cannot_be_written_does_not_claim_that_it_was_carried_out(api, stack, topic):
     api.make(topic=topic, delay="P9D")
     with open("/dev/full", "w") as full:
         code, err = into(full, "jobs", "cancel", "--topic", topic, "--dry-run", url=stack["DUETIME_URL_API1"])
@@ -176,7 +176,7 @@ def test_a_file_with_a_byte_order_mark_is_imported_whole(duetime, api, topic, tm
     assert {job["key"] for job in api.list(topic=topic)} == {"a", "b"}
 
 
-def test_other_files_with_a_byte_order_mark_are_read_as_well(duetime, own_apis, topic, tmp_path):
+def test_payload_token_and_empty_import_files_with_a_byte_order_mark_are_read(duetime, own_apis, topic, tmp_path):
     payload, empty = tmp_path / "payload.json", tmp_path / "empty.csv"
     payload.write_text(BOM + '{"n":1}')
     empty.write_text(BOM)

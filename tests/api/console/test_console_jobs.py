@@ -6,7 +6,7 @@ from harness.stack import until
 pytestmark = pytest.mark.in_turns(3)
 
 
-def test_the_list_follows_its_filter_and_leads_to_a_job(console, api, held):
+def test_the_list_of_jobs_follows_its_filter_and_links_to_each_job(console, api, held):
     jobs = [api.make(topic=held, key=f"order-{n}", delay="PT1H", payload={"n": n}) for n in range(3)]
     api.post(f"/v1/jobs/{jobs[2]['id']}/cancel")
     console.open("#/jobs")

@@ -31,7 +31,7 @@ def states(api, topic):
     return sorted(job["key"] for job in jobs if job["state"] == "dead")
 
 
-def test_dead_letters_are_grouped_by_error_and_redriven_all_some_or_one(console, api, dead):
+def test_dead_letters_are_grouped_by_error_and_all_some_or_one_can_be_redriven(console, api, dead):
     console.open(f"#/dead?topic={dead}")
     console.browser.sees(css="tr:has-text('E1'):has-text('E1 it was') td.number:has-text('5')")
     console.browser.sees(css="tr:has-text('E2') td.number:has-text('2')")
@@ -92,7 +92,7 @@ def test_all_jobs_of_a_filter_are_moved_run_and_cancelled(console, api, held):
     console.says("No job matches that this action applies to.")
 
 
-def test_an_operation_is_followed_and_stopped(console, api, held):
+def test_the_progress_of_an_operation_is_shown_and_it_can_be_stopped(console, api, held):
     api.batch([{"topic": held, "key": f"k{n}", "run_at": "2035-01-01T00:00:00Z"} for n in range(40)])
     console.open(f"#/jobs?topic={held}&state=scheduled")
     console.press_button("Cancel…")

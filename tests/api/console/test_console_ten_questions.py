@@ -159,7 +159,7 @@ WAYS = {
 
 @pytest.mark.in_turns(5)
 @pytest.mark.parametrize("question", WAYS)
-def test_each_question_is_answered_in_two_clicks(console, api, db, topic, question):
+def test_each_question_of_the_runbook_is_answered_in_two_clicks(console, api, db, topic, question):
     asked = Asked(console, api, db, topic)
     try:
         WAYS[question](asked)

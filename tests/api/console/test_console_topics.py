@@ -101,7 +101,7 @@ def test_a_schedule_that_fires_each_minute_shows_its_last_fires(console, api, db
     api.post("/v1/jobs:cancel", {"filter": {"topic": held}})
 
 
-def test_the_late_jobs_of_a_topic_are_those_that_are_due(console, api, topic):
+def test_the_late_jobs_of_a_topic_are_its_due_jobs(console, api, topic):
     """A job that was due once and whose retry lies ahead is not late."""
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     api.make(topic=topic, key="retried", delay=0, retry=["PT1H"])

@@ -51,7 +51,7 @@ def test_silent_connections_do_not_keep_other_clients_out(unhurried, opening):
 
 
 @pytest.mark.parametrize("line", ["POST /v1/jobs:nothing", "POST /nothing", "PATCH /v1/jobs"])
-def test_refused_requests_whose_bodies_never_come_keep_no_place(unhurried, line):
+def test_refused_requests_whose_bodies_never_arrive_do_not_keep_their_connections(unhurried, line):
     opening = f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer forged\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode()
     with many(unhurried.url, 520, opening):
         assert_served(unhurried.url)
@@ -100,7 +100,7 @@ SLOW = {
 
 @pytest.mark.in_turns(4)
 @pytest.mark.parametrize("what", SLOW)
-def test_a_slow_client_loses_its_place_when_others_wait(unhurried, topic, what):
+def test_a_slow_client_is_disconnected_when_other_clients_wait(unhurried, topic, what):
     with dripping(unhurried.url, SLOW[what]):
         for _ in range(3):
             assert_served(unhurried.url, "/healthz", "/readyz", "/v1/topics", times=1)
@@ -109,7 +109,7 @@ def test_a_slow_client_loses_its_place_when_others_wait(unhurried, topic, what):
 
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("what", ["body with a token", "second head"])
-def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(unhurried, what):
+def test_a_client_that_pauses_keeps_its_connection_while_slow_clients_are_disconnected(unhurried, what):
     """The server evicts slow connections before one that is silent for a second. The silent one is evicted only if all slow ones are new."""
     def kept():
         with Raw(unhurried.url) as quiet:
@@ -124,7 +124,7 @@ def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(unhu
 
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("what", ["body with a token", "second head"])
-def test_a_crowd_of_clients_leaves_no_thread_behind(own_apis, what):
+def test_all_http_threads_serve_and_stop_in_time_under_a_crowd_of_slow_clients(own_apis, what):
     """Four HTTP threads, and connections that end by hundreds: whoever is let in is served, and the end comes in its time."""
     api = own_apis.beside("coming_and_going")
     with dripping(api.url, SLOW[what]), dripping(api.url, SLOW[what]):
@@ -132,7 +132,7 @@ def test_a_crowd_of_clients_leaves_no_thread_behind(own_apis, what):
         assert api.end() == 0
 
 
-def test_a_slow_body_that_loses_its_place_gets_an_answer(unhurried):
+def test_a_request_with_a_slow_body_is_answered_when_its_connection_is_given_to_others(unhurried):
     with Raw(unhurried.url) as wire, Raw(unhurried.url) as quiet:
         wire.send(SLOW["body"])
         assert quiet.send(ASKED).answer()[0] == 200
@@ -141,7 +141,7 @@ def test_a_slow_body_that_loses_its_place_gets_an_answer(unhurried):
             assert status == 408 and json.loads(body)["request_id"] == headers["x-request-id"]
 
 
-def test_a_slow_body_keeps_its_place_if_no_client_waits(unhurried, topic):
+def test_a_request_with_a_slow_body_continues_if_no_other_client_waits(unhurried, topic):
     body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
     with Raw(unhurried.url) as wire:
         wire.request("POST /v1/jobs", "Content-Type: application/json", f"Content-Length: {len(body)}")
@@ -151,7 +151,7 @@ def test_a_slow_body_keeps_its_place_if_no_client_waits(unhurried, topic):
         assert wire.answer()[0] == 201
 
 
-def test_bodies_that_come_steadily_keep_their_places_in_a_crowd(unhurried, topic):
+def test_requests_whose_bodies_arrive_steadily_are_not_disconnected_in_a_crowd(unhurried, topic):
     """20 uploads of 64 KiB/s from the same address as 520 dripping connections. If the machine stalls for half a second, an upload may lose its place, but not every time."""
     body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 130_000}).encode()
     head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -183,7 +183,7 @@ def test_many_honest_connections_of_one_address_are_all_served(unhurried, topic)
             wire.socket.close()
 
 
-def test_unused_places_are_given_to_other_clients(unhurried):
+def test_idle_connections_are_closed_to_serve_other_clients(unhurried):
     """Connections that are kept alive and silent keep nobody out."""
     whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with many(unhurried.url, 150, whole) as wires:
@@ -192,7 +192,7 @@ def test_unused_places_are_given_to_other_clients(unhurried):
         assert_served(unhurried.url, "/v1/topics", times=10)
 
 
-def test_the_longest_waiting_of_a_crowd_leaves_first(unhurried):
+def test_in_a_crowd_the_client_that_waits_longest_is_disconnected_first(unhurried):
     with many(unhurried.url, 300, HALF) as wires:
         with Raw(unhurried.url) as wire:  # the newest one is served when its head is complete
             wire.send(HALF)
@@ -201,7 +201,7 @@ def test_the_longest_waiting_of_a_crowd_leaves_first(unhurried):
         assert wires
 
 
-def test_paths_in_other_spellings_are_the_same(api, topic):
+def test_differently_escaped_paths_reach_the_same_route(api, topic):
     job = api.make(topic=topic, key="a/b", delay="P1D")
     for target in (f"/v1/%6Aobs/{job['id']}", f"/v1/jobs/{job['id'][0]}%{ord(job['id'][1]):02X}{job['id'][2:]}", f"/v1/topics/{topic}/jobs/a%2Fb",
                    f"/%76%31/topics/{topic}/j%6fbs/a%2fb"):
@@ -225,7 +225,7 @@ def test_a_charset_that_is_not_utf8_is_refused(api, topic, media, status):
     assert api.post("/v1/jobs", json.dumps({"topic": topic, "delay": "P1D"}), content_type=media).status == status
 
 
-def test_small_answers_hold_no_more_than_they_are_while_they_wait_to_be_sent(own_apis, topic):
+def test_small_answers_that_wait_to_be_sent_hold_only_their_own_bytes(own_apis, topic):
     """Reading a job holds what the largest would take, for as long as it is read, and eight are read at a time."""
     api = own_apis.beside("weights", {"limits.memory": 64 << 20, "limits.batch_body": 8 << 20, "http.threads": 1})
     job = api.rest.make(topic=topic, delay="P1D")

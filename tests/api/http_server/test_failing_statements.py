@@ -303,7 +303,7 @@ def assert_problem(answer, what):
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_read_whose_statement_fails_says_so(served, name):
+def test_a_read_whose_statement_fails_is_answered_with_an_error(served, name):
     path = READS[name].format(job=served.job, operation=served.operation)
     for n in range(1, MOST):
         fired, answer = failing(served, n, "GET", path, None)
@@ -361,7 +361,7 @@ def try_each(served, name, route, ask):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_whose_statement_fails_is_made_and_shown_or_refused_and_not_made(served, name):
+def test_a_change_whose_statement_fails_is_either_made_and_shown_or_refused_and_not_made(served, name):
     try_each(served, name, *CHANGES[name])
 
 
@@ -392,7 +392,7 @@ def test_a_change_that_runs_out_of_memory_answers_success_refusal_or_an_unknown_
 
 
 @pytest.mark.parametrize("name", CLOCK_CHANGES)
-def test_a_change_of_the_clock_whose_statement_fails_is_made_and_shown_or_refused(clocked, name):
+def test_a_change_of_the_clock_whose_statement_fails_is_either_made_and_shown_or_refused(clocked, name):
     try_each(clocked, name, *CLOCK_CHANGES[name])
 
 
@@ -410,7 +410,7 @@ def test_a_preview_whose_statement_fails_changes_nothing(served, name):
         assert_problem(answer, f"{name}, call {n}")
 
 
-def test_every_request_that_changes_something_is_tried():
+def test_every_request_that_changes_something_has_a_case():
     known = {route for routes in (CHANGES, PREVIEWS, CLOCK_CHANGES) for route, _ in routes.values()}
     there = {f"{verb.upper()} {path}" for path, verbs in DOCUMENT["paths"].items() for verb in verbs if verb in ("post", "put", "patch", "delete")}
     assert known == there
@@ -420,7 +420,7 @@ def failures(rest):
     return rest.metric("duetime_outage_failures_total", missing=0, of="mysql")
 
 
-def test_a_fault_of_the_request_is_no_outage(served):
+def test_a_fault_of_the_request_is_not_reported_as_an_outage(served):
     rest, before = served.own.rest, failures(served.own.rest)
     refused = [rest.get("/v1/jobs/9223372036854775807"), rest.patch("/v1/jobs/9223372036854775807", {"delay": 1}), rest.post("/v1/jobs", {"topic": "failing", "delay": "soon"}),
                rest.get("/v1/schedules/nobody"), rest.delete("/v1/tokens/nobody"), rest.post(f"/v1/jobs/{served.job}/redrive")]

@@ -31,7 +31,7 @@ def one(unhurried):
         yield h2
 
 
-def test_requests_of_many_streams_are_answered_side_by_side(one, topic, unhurried):
+def test_requests_of_many_streams_are_answered_concurrently(one, topic, unhurried):
     asked = [one.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": i}) for i in range(100)]
     answers = [one.answer(id) for id in asked]
     assert {status for status, _ in answers} == {201}
@@ -39,7 +39,7 @@ def test_requests_of_many_streams_are_answered_side_by_side(one, topic, unhurrie
     assert one.get(f"/v1/jobs/{json.loads(answers[0][1])['id']}")[0] == 200
 
 
-def test_a_batch_goes_both_ways_as_windows_open(one, topic, unhurried, swept):
+def test_a_batch_and_its_answer_are_sent_as_flow_control_windows_open(one, topic, unhurried, swept):
     lines = b"".join(json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 1000}).encode() + b"\n" for _ in range(1500))
     status, body = one.answer(one.ask("POST", "/v1/jobs:batch", lines, content_type="application/x-ndjson"))
     assert status == 200 and [json.loads(line)["status"] for line in body.splitlines()] == [201] * 1500
@@ -60,14 +60,14 @@ def test_a_problem_is_the_same_as_over_http1(one, unhurried, method, path, heade
     assert status in (414, 431) or heard["request_id"] == "same"
 
 
-def test_the_authority_is_the_host(one):
+def test_the_authority_pseudo_header_is_used_as_the_host(one):
     """While no token is asked for, a page of another host may not use this one."""
     assert one.answer(one.ask("GET", "/v1/topics", authority="evil.example"))[0] == 403
     assert one.answer(one.ask("GET", "/v1/topics", authority="localhost"))[0] == 200
     assert one.answer(one.ask("GET", "/v1/topics", host="evil.example"))[0] == 400
 
 
-def test_pops_wait_on_one_connection_and_one_that_is_reset_is_over(one, pulled, unhurried):
+def test_many_pops_wait_on_one_connection_and_a_reset_ends_only_its_own_pop(one, pulled, unhurried):
     pops = [pop(one, pulled) for _ in range(5)]
     until(lambda: unhurried.rest.metric("duetime_pops_waiting") == 5, "all wait")
     for id in pops[:3]:
@@ -76,7 +76,7 @@ def test_pops_wait_on_one_connection_and_one_that_is_reset_is_over(one, pulled, 
     assert one.get("/healthz")[0] == 200
 
 
-def test_a_client_that_leaves_leaves_all_its_pops(unhurried, pulled):
+def test_all_pops_of_a_client_end_when_it_disconnects(unhurried, pulled):
     with H2(unhurried.url) as h2:
         for _ in range(20):
             pop(h2, pulled)
@@ -105,7 +105,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_a_flood_ends_its_connection_and_no_other(unhurried, name):
+def test_a_flood_of_frames_ends_its_own_connection_and_no_other(unhurried, name):
     before = unhurried.rest.metric("duetime_http_floods_total")
     with H2(unhurried.url, window=0 if "windows" in name else 1 << 20) as h2, H2(unhurried.url) as other:
         assert other.get("/healthz")[0] == 200
@@ -114,7 +114,7 @@ def test_a_flood_ends_its_connection_and_no_other(unhurried, name):
     until(lambda: unhurried.rest.metric("duetime_http_floods_total") == before + 1, "it was counted")
 
 
-def test_answers_that_no_window_opens_for_give_way_to_requests(unhurried):
+def test_answers_whose_window_stays_closed_are_dropped_so_that_other_requests_are_served(unhurried):
     """A thread has places for 1,024 requests, and these answers would keep them for ten minutes."""
     with contextlib.ExitStack() as stack:
         for _ in range(10):
@@ -124,7 +124,7 @@ def test_answers_that_no_window_opens_for_give_way_to_requests(unhurried):
         until(lambda: Rest(unhurried.url).get("/healthz").status == 200, "another client is served", seconds=60)
 
 
-def test_a_server_that_ends_says_so_and_answers_what_is_under_way(own_apis, topic):
+def test_a_stopping_server_announces_its_end_and_answers_the_running_requests(own_apis, topic):
     api = own_apis.running("leaving", {"http.threads": 1})
     assert api.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     with H2(api.url) as h2:

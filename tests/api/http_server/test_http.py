@@ -74,12 +74,12 @@ def test_oversized_headers_are_refused_and_the_connection_closed(api, headers):
     assert api.get("/healthz").status == 200
 
 
-def test_headers_of_8_kib_are_taken(api):
+def test_headers_of_8_kib_are_accepted(api):
     assert api.get("/v1/info", headers={"X-Long": "x" * 8000}).status == 200
 
 
 @pytest.mark.parametrize("method, what", [("POST", "pause"), ("DELETE", "")])
-def test_a_body_where_none_is_asked_for_says_nothing_or_is_refused(api, topic, method, what):
+def test_a_request_without_a_defined_body_accepts_only_a_blank_body_or_an_empty_object(api, topic, method, what):
     path = f"/v1/topics/{topic}/{what}".rstrip("/")
     api.put(f"/v1/topics/{topic}", {})
     for body in ("{", "}", "{}{}", "{ } x", "[]", "null", '{"a":1}', "\n{}{"):
@@ -91,7 +91,7 @@ def test_a_body_where_none_is_asked_for_says_nothing_or_is_refused(api, topic, m
         assert api.ask(method, path, body).status in (200, 404), body
 
 
-def test_a_chunked_body_is_taken(api, topic):
+def test_a_chunked_body_is_accepted(api, topic):
     body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 500}).encode()
     with Raw(api.url) as wire:
         wire.request("POST /v1/jobs", JSON, "Transfer-Encoding: chunked")
@@ -162,7 +162,7 @@ def test_http_1_0_is_answered_and_closed(api):
         assert wire.send("GET /healthz HTTP/1.0\r\n\r\n").answer()[0] == 200 and wire.closed()
 
 
-def test_connection_close_is_heard(api):
+def test_the_server_closes_the_connection_if_the_client_sends_connection_close(api):
     with Raw(api.url) as wire:
         assert wire.request("GET /healthz", "Connection: close").answer()[0] == 200 and wire.closed()
 
@@ -221,7 +221,7 @@ def test_a_body_that_does_not_arrive_in_time_is_refused_with_408(hasty):
 
 
 @pytest.mark.parametrize("after", [0.1, 0.3, 0.4, 0.6])
-def test_a_missing_body_is_refused_in_time_whenever_its_connection_begins(hasty, after):
+def test_a_missing_body_is_refused_in_time_at_any_phase_of_the_deadline_check(hasty, after):
     """No other client is connected: the thread that checks deadlines sleeps, or has just found none."""
     hasty.rest.close()
     Raw(hasty.url).socket.close()
@@ -240,7 +240,7 @@ def test_a_body_that_trickles_in_is_answered_at_the_deadline(hasty, length, stat
     assert answer and answer[0] == status, answer
 
 
-def test_requests_of_many_kinds_side_by_side(api, api2, topic):
+def test_requests_of_many_kinds_are_answered_concurrently(api, api2, topic):
     """Creates, reads, changes and lists at once: each answer belongs to its request."""
     def life(n):
         first, second = Rest(api.url), Rest(api2.url)

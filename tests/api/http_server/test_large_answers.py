@@ -93,7 +93,7 @@ def fat(own_apis):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("query", ["topic=fat&include=payload&limit=1000", "topic=fat&key_prefix=k&include=payload&limit=1000", "include=payload"])
-def test_pages_of_large_jobs_end_by_bytes(fat, query):
+def test_pages_of_large_jobs_end_at_a_byte_limit(fat, query):
     with bounded(fat, 64 * MIB):
         assert walk(fat.rest, query) == list(range(1, JOBS + 1))
     until(lambda: held(fat) == 0, lambda: held(fat))
@@ -127,7 +127,7 @@ def test_a_body_of_refused_elements_needs_at_most_eight_times_its_bytes(lean, pa
         assert answer.status in (200, 413), answer.status
 
 
-def test_pages_without_payloads_are_as_long_as_before(fat):
+def test_pages_without_payloads_have_as_many_jobs_as_the_limit(fat):
     assert len(fat.rest.get("/v1/jobs?limit=1000").json["jobs"]) == JOBS
 
 
@@ -166,7 +166,7 @@ def wide(own_apis):
                                                ("/v1/schedules", "name", "SELECT CONVERT(name USING ascii) v FROM schedules ORDER BY name"),
                                                ("/v1/operations", "id", "SELECT CAST(id AS CHAR) v FROM operations ORDER BY id DESC"),
                                                ("/v1/events", "id", "SELECT CAST(id AS CHAR) v FROM job_events ORDER BY id DESC")])
-def test_pages_of_other_lists_end_by_bytes_as_well_as_by_rows(wide, path, shown, kept):
+def test_pages_of_other_lists_end_at_a_byte_limit_or_a_row_limit(wide, path, shown, kept):
     found, cursor, pages = [], "", 0
     while cursor is not None:
         answer = wide.rest.get(f"{path}?limit=1000{cursor}")
@@ -180,7 +180,7 @@ def test_pages_of_other_lists_end_by_bytes_as_well_as_by_rows(wide, path, shown,
 
 
 @pytest.mark.parametrize("clients", [4, 40])
-def test_many_pages_of_large_jobs_at_once_stay_within_the_budget(fat, clients):
+def test_many_pages_of_large_jobs_at_once_stay_within_the_memory_budget(fat, clients):
     rests = [Rest(fat.url, timeout=120) for _ in range(clients)]
     with bounded(fat, BUDGET + 64 * MIB), concurrent.futures.ThreadPoolExecutor(clients) as pool:
         found = list(pool.map(lambda rest: walk(rest, "topic=fat&include=payload&limit=1000", pages=5), rests))
@@ -190,7 +190,7 @@ def test_many_pages_of_large_jobs_at_once_stay_within_the_budget(fat, clients):
     until(lambda: held(fat) == 0, lambda: held(fat))
 
 
-def test_single_large_jobs_at_once_stay_within_the_budget(fat):
+def test_concurrent_reads_of_large_jobs_stay_within_the_memory_budget(fat):
     def read(number):
         rest = Rest(fat.url, timeout=120)
         try:
@@ -202,7 +202,7 @@ def test_single_large_jobs_at_once_stay_within_the_budget(fat):
     until(lambda: held(fat) == 0, lambda: held(fat))
 
 
-def test_unread_answers_count_in_the_budget(fat):
+def test_unread_answers_count_towards_the_memory_budget(fat):
     """One client after the other asks for a page and reads nothing: what is made for them ends at the budget, who comes then is told to come again."""
     port = int(fat.url.rsplit(":", 1)[1])
     silent, refusal = [], None
@@ -227,7 +227,7 @@ def test_unread_answers_count_in_the_budget(fat):
     assert ids == list(range(1, len(ids) + 1))
 
 
-def test_empty_batches_whose_answers_are_not_read_stay_small(own_apis):
+def test_empty_batches_whose_answers_are_not_read_use_little_memory(own_apis):
     """200 KB of line feeds are 200,000 lines that cannot be read: what is said of them ends long before that."""
     api = own_apis("feeds", SETTINGS, variables=VARIABLES).start()
     feeds = b"\n" * 200_000
@@ -268,7 +268,7 @@ def sent_without_its_end(api, size, waiting):
     return refusals(api) == before
 
 
-def test_batches_that_do_not_end_leave_room_for_requests_about_single_jobs(fat):
+def test_unfinished_batches_leave_memory_for_requests_about_single_jobs(fat):
     """They are sent as long as there is room for them, large ones first: who asks for a job or changes it is answered."""
     waiting = []
     try:

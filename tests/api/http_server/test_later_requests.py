@@ -80,7 +80,7 @@ def ends_with(wire, status):
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("what", MALFORMED)
-def test_a_malformed_request_gets_a_problem_whenever_it_comes(unhurried, nothing_made, what, nth):
+def test_a_malformed_request_gets_a_problem_at_any_position_on_its_connection(unhurried, nothing_made, what, nth):
     sent, status = MALFORMED[what]
     with Raw(unhurried.url) as wire:
         for _ in range(nth - 1):
@@ -90,7 +90,7 @@ def test_a_malformed_request_gets_a_problem_whenever_it_comes(unhurried, nothing
 
 
 @pytest.mark.parametrize("what", MALFORMED)
-def test_earlier_requests_are_answered_first(unhurried, nothing_made, what):
+def test_requests_before_a_malformed_one_are_answered_first(unhurried, nothing_made, what):
     """All at once, so that the library has the good ones when the bad one is seen."""
     sent, status = MALFORMED[what]
     with Raw(unhurried.url) as wire:
@@ -110,7 +110,7 @@ def test_a_malformed_request_waits_for_the_slow_answer_before_it(unhurried, topi
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 4095, 4096, 4097, 9000, 100_000])
-def test_requests_in_any_pieces_are_answered_in_order(unhurried, topic, size):
+def test_pipelined_requests_that_arrive_in_any_pieces_are_answered_in_order(unhurried, topic, size):
     """Bodies and chunks of all sorts on one connection: what is held back between the pieces is given on."""
     texts = []
     for n in range(40 if size > 1 else 4):
@@ -150,7 +150,7 @@ def assert_no_pause_counts(wire):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("begun", [b"G", HALF, HALF + b"X: "])
-def test_a_slow_head_has_the_same_time_limit_whenever_it_begins_counted_from_its_first_byte(own_apis, begun):
+def test_a_slow_head_has_the_same_time_limit_from_its_first_byte_on_whenever_it_begins(own_apis, begun):
     api = own_apis.beside("short_heads", {"http.threads": 1, "http.head_timeout": "PT3S"})
     with contextlib.ExitStack() as ends, concurrent.futures.ThreadPoolExecutor(4) as pool:
         wires = [ends.enter_context(Raw(api.url).send(GOOD * earlier)) for earlier in (0, 1, 2, 1)]
@@ -163,7 +163,7 @@ def test_a_slow_head_has_the_same_time_limit_whenever_it_begins_counted_from_its
 
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("drop", [b"", b"a"])
-def test_the_end_comes_in_its_time_while_heads_and_bodies_drip(own_apis, drop):
+def test_the_server_stops_in_time_while_heads_and_bodies_arrive_slowly(own_apis, drop):
     """SIGTERM with connections that are in the middle of a second head, and of a body."""
     api = own_apis.beside("drips", {"http.threads": 1, "http.head_timeout": "PT1M", "http.request_timeout": "PT10M"})
     wires = [Raw(api.url) for _ in range(60)]

@@ -59,7 +59,7 @@ def api_of(stack, tmp_path_factory, knobs):
 
 @pytest.mark.parametrize("kind", nth.KINDS)
 @pytest.mark.parametrize("command", ["--check-config", "--print-config", "--list-tokens", "--new-token", "--migrate"])
-def test_a_command_that_runs_out_says_so_and_ends(api_of, knobs, command, kind):
+def test_a_command_that_runs_out_of_resources_reports_that_and_ends(api_of, knobs, command, kind):
     api = api_of("limit_commands")
     failures = 0
     for n in steps(2 if command == "--migrate" else 4):  # each step of --migrate creates a database twice
@@ -212,7 +212,7 @@ def served(api_of):
 
 @pytest.mark.parametrize("kind", nth.KINDS)
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_request_that_runs_out_fails_cleanly_and_the_next_succeeds(served, knobs, name, kind):
+def test_a_request_that_runs_out_of_resources_fails_cleanly_and_the_next_succeeds(served, knobs, name, kind):
     existing = served.rest.make(**job(f"k{serial()}"))["id"]
     usual = USUAL.get(name, (200, 201))
     failures, refused = 0, 0
@@ -301,7 +301,7 @@ def test_a_dispatcher_without_resources_at_its_start_ends_cleanly_or_continues(d
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("kind", nth.KINDS)
-def test_a_dispatcher_that_runs_out_at_work_sends_each_job_once(dispatcher, knobs, kind):
+def test_a_dispatcher_that_runs_out_of_resources_at_work_sends_each_job_once(dispatcher, knobs, kind):
     failures = 0
     knobs.disarm(kind)
     dispatcher.launch()

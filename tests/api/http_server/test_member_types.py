@@ -86,7 +86,7 @@ def job(api):
     return api.make(topic="member-types", delay="P1D")["id"]
 
 
-def test_most_bodies_are_tried():
+def test_most_request_bodies_of_the_api_have_a_case():
     assert len(BODIES) >= 12 and sum(len(list(members(schema))) for _, _, schema in BODIES) > 100, BODIES
 
 

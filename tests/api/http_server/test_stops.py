@@ -42,7 +42,7 @@ def brief(own_apis):
 
 
 @pytest.mark.parametrize("before", [0, 10, len(ASKED) - 1], ids=["no head", "a part", "all but a byte"])
-def test_a_head_that_came_while_the_process_was_stopped_is_answered(brief, before):
+def test_a_head_that_arrived_while_the_process_was_stopped_is_answered(brief, before):
     """The first of a connection, and a later one."""
     with Raw(brief.url) as first, Raw(brief.url) as later:
         assert later.send(ASKED).answer()[0] == 200
@@ -56,7 +56,7 @@ def test_a_head_that_came_while_the_process_was_stopped_is_answered(brief, befor
 
 
 @pytest.mark.parametrize("path, media, body", [("/v1/jobs", "json", json.dumps(BODY).encode()), ("/v1/jobs:batch", "x-ndjson", (json.dumps(BODY) + "\n").encode() * 20)])
-def test_a_body_that_came_while_the_process_was_stopped_is_taken(brief, path, media, body):
+def test_a_body_that_arrived_while_the_process_was_stopped_is_accepted(brief, path, media, body):
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/{media}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with Raw(brief.url) as wire:
         wire.send(head + body[:1000])
@@ -74,7 +74,7 @@ def test_a_request_sent_on_an_idle_connection_while_the_process_was_stopped_is_a
         assert wire.answer()[0] == 200
 
 
-def test_a_head_and_a_body_that_do_not_come_are_late_after_a_stop_too(brief):
+def test_a_missing_head_or_body_still_times_out_after_the_process_was_stopped(brief):
     with Raw(brief.url) as head, Raw(brief.url) as body:
         head.send(ASKED[:10])
         body.send(post("/v1/jobs", BODY)[:200])
@@ -84,7 +84,7 @@ def test_a_head_and_a_body_that_do_not_come_are_late_after_a_stop_too(brief):
         assert (head.answer()[0], body.answer()[0]) == (408, 408)
 
 
-def test_answers_that_their_client_reads_while_the_process_is_stopped_come_whole(brief):
+def test_an_answer_that_its_client_reads_while_the_process_is_stopped_arrives_complete(brief):
     """More than the kernel holds, so that one of them is being sent."""
     for n in range(4):
         assert brief.rest.put(f"/v1/topics/stops-large/jobs/{n}", {"delay": "PT1H", "payload": "y" * 890_000}).status in (200, 201)
@@ -102,7 +102,7 @@ def test_answers_that_their_client_reads_while_the_process_is_stopped_come_whole
         assert statuses[0] == 200 and set(statuses) <= {200, 503}, "the time of a request that a worker had is over"
 
 
-def test_a_client_that_leaves_its_pop_while_the_process_is_stopped_gets_no_job(brief, api2, topic):
+def test_a_pop_whose_client_disconnects_while_the_process_is_stopped_gets_no_job(brief, api2, topic):
     brief.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     leaves, stays = Raw(brief.url), Raw(brief.url)
     for n, wire in enumerate((leaves, stays)):

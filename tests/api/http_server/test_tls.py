@@ -120,7 +120,7 @@ def serial(pair):
 # ---- who is served ----
 
 @pytest.mark.parametrize("most", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_requests_large_and_small_go_both_ways_on_one_connection(secured, topic, most):
+def test_large_and_small_requests_are_answered_on_one_tls_connection(secured, topic, most):
     rest = secured.rest(most=most)
     jobs = [{"topic": topic, "delay": "PT1H", "payload": "x" * 2000} for _ in range(1500)]  # more than all buffers between
     assert all(line["status"] == 201 for line in rest.batch(jobs))
@@ -129,13 +129,13 @@ def test_requests_large_and_small_go_both_ways_on_one_connection(secured, topic,
     secured.api.rows("DELETE FROM jobs WHERE topic = %s", topic)
 
 
-def test_older_versions_are_refused(secured):
+def test_older_versions_of_tls_are_refused(secured):
     with pytest.raises(ssl.SSLError):
         secured.rest(most=ssl.TLSVersion.TLSv1_1).get("/healthz")
     assert secured.rest().get("/healthz").status == 200
 
 
-def test_a_connection_that_the_server_ends_is_over_for_the_client_at_once(secured):
+def test_a_client_notices_at_once_that_the_server_closed_its_connection(secured):
     """It need not say farewell first."""
     with secured.secure_wire() as wire:
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -153,7 +153,7 @@ def test_a_client_that_does_not_speak_tls_gets_an_error(secured):
     assert status == 400 and "https" in json.loads(body)["detail"] and headers["x-request-id"]
 
 
-def test_tls_where_none_is_spoken_is_refused(secured):
+def test_a_tls_client_of_a_listener_without_tls_is_refused(secured):
     plain = Rest(f"https://127.0.0.1:{secured.api.listener('plain')}", tls=secured.context())
     with pytest.raises(ssl.SSLError):
         plain.get("/healthz")
@@ -168,14 +168,14 @@ def test_malformed_requests_are_also_refused_with_a_text_over_tls(secured):
         assert wire.recv(1) == b"", "and the connection has ended"
 
 
-def test_the_end_of_the_certificate_is_reported(secured, api):
+def test_the_expiry_of_the_certificate_is_reported(secured, api):
     left = secured.api.rest.metric("duetime_tls_certificate_expires_seconds")
     assert 29 * 86400 < left <= 30 * 86400
     assert secured.rest().get("/v1/info").json["tls"]["certificate_ends_at"].endswith("Z")
     assert api.get("/v1/info").json["tls"] is None
 
 
-def test_a_certificate_that_ends_soon_is_a_finding_until_a_renewed_one_is_in_its_place(secured, authority):
+def test_a_certificate_that_expires_soon_is_a_finding_until_it_is_renewed(secured, authority):
     def told():
         found = secured.api.rest.get("/v1/doctor").json["findings"]
         return [each["detail"] for each in found if each["subject"] == "http.tls_cert"]
@@ -191,7 +191,7 @@ def test_a_certificate_that_ends_soon_is_a_finding_until_a_renewed_one_is_in_its
 # ---- what clients refuse ----
 
 @pytest.mark.parametrize("names, days, told", [("DNS:elsewhere.example", 30, "127.0.0.1"), ("IP:127.0.0.1", -1, "expired")], ids=["name", "expired"])
-def test_the_command_line_refuses_a_certificate_that_is_not_good(secured, authority, names, days, told):
+def test_the_command_line_refuses_an_invalid_certificate(secured, authority, names, days, told):
     pair, lines = authority.issue("bad", names, days), secured.api.log().count("the certificate has expired")
     secured.present(pair)
     answer = run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file))
@@ -201,7 +201,7 @@ def test_the_command_line_refuses_a_certificate_that_is_not_good(secured, author
     assert run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file)).code == 0
 
 
-def test_the_command_line_refuses_an_authority_that_it_does_not_know(secured, stranger):
+def test_the_command_line_refuses_an_unknown_authority(secured, stranger):
     assert "certificate" in (told := run("topics", "list", "--url", secured.url, "--ca-file", str(stranger.file))).err and told.code == 4
     variables = {"DUETIME_URL": secured.url, "DUETIME_CA_FILE": str(secured.authority.file)}
     assert run("topics", "list", variables=variables).code == 0
@@ -233,7 +233,7 @@ def test_the_command_line_shows_a_certificate(choosy, authority):
     assert (told := run(*words)).code == 4 and "certificate" in told.err, told
 
 
-def test_where_it_is_optional_none_is_needed_and_a_strangers_is_refused(choosy, authority, stranger):
+def test_if_client_certificates_are_optional_none_is_needed_and_an_unknown_one_is_refused(choosy, authority, stranger):
     """A setting that is read again on SIGHUP."""
     text = choosy.api.config.read_text()
     choosy.api.config.write_text(text.replace("[http]\n", "[http]\ntls_client_cert = optional\n"))
@@ -250,7 +250,7 @@ def test_where_it_is_optional_none_is_needed_and_a_strangers_is_refused(choosy, 
 
 # ---- another certificate ----
 
-def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_dropped(secured, authority, topic):
+def test_new_connections_get_the_new_certificate_and_running_requests_are_not_dropped(secured, authority, topic):
     plain, answers = secured.api.rest, {}
     assert plain.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     kept = secured.rest()
@@ -281,7 +281,7 @@ def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_droppe
     assert answers == {"pop": 409}, "the pop waited until the topic changed its delivery"
 
 
-def test_http2_is_chosen_in_the_handshake_and_goes_on_while_the_certificate_changes(secured, authority, topic):
+def test_http2_is_chosen_in_the_handshake_and_continues_while_the_certificate_changes(secured, authority, topic):
     with H2(secured.url, secured.context()) as kept:
         asked = [kept.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": "x" * 30000}) for _ in range(50)]
         secured.present(authority.issue("third"))
@@ -330,7 +330,7 @@ def test_unfinished_handshakes_do_not_keep_other_clients_out(narrow, opening):
 
 
 @pytest.mark.parametrize("greeted", [False, True])
-def test_a_handshake_or_a_head_that_came_while_the_process_was_stopped_is_not_late(narrow, greeted):
+def test_a_handshake_or_a_head_that_arrived_while_the_process_was_stopped_is_not_late(narrow, greeted):
     """It may take five seconds, and is continued after seven."""
     wire = narrow.secure_wire() if greeted else narrow.wire()
     with wire:
@@ -359,7 +359,7 @@ def test_silence_after_a_handshake_does_not_keep_other_clients_out(narrow):
         until(lambda: narrow.api.rest.metric("duetime_http_waiting") == 0, "the connections time out")
 
 
-def test_two_hundred_that_are_idle_are_kept_and_others_served(secured):
+def test_two_hundred_idle_connections_are_kept_and_other_clients_are_served(secured):
     idle = [secured.rest() for _ in range(200)]
     try:
         assert all(rest.get("/healthz").status == 200 for rest in idle)
@@ -433,7 +433,7 @@ def test_an_idle_connection_of_http2_holds_64_kib(lean):
             h2.socket.close()
 
 
-def test_a_client_that_does_not_read_holds_a_bounded_part_of_its_answer(secured):
+def test_the_unread_answer_of_a_client_uses_a_bounded_amount_of_memory(secured):
     """Requests one behind the other whose answers nobody reads: the server stops reading instead of keeping what it would say."""
     with secured.secure_wire() as wire:
         wire.settimeout(1)
@@ -478,7 +478,7 @@ def test_a_start_without_a_usable_certificate_is_refused(secured, authority, tmp
 
 # ---- listeners ----
 
-def test_a_unix_socket_is_served_has_its_mode_and_leaves_nothing_behind(stack, secured, tmp_path):
+def test_a_unix_socket_is_served_with_its_mode_and_removed_at_the_end(stack, secured, tmp_path):
     path = tmp_path / "api.sock"
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(path))
@@ -494,7 +494,7 @@ def test_a_unix_socket_is_served_has_its_mode_and_leaves_nothing_behind(stack, s
         assert api.end() == 0 and not path.exists()
 
 
-def test_without_a_token_no_listener_goes_beyond_the_loopback(secured, tmp_path):
+def test_without_a_token_no_listener_accepts_connections_beyond_the_loopback(secured, tmp_path):
     """One of several is enough, and TLS does not change it."""
     config = tmp_path / "duetime.ini"
     for listen in ("127.0.0.1, tls:0.0.0.0", f"unix:{tmp_path}/x.sock, plain:0.0.0.0"):

@@ -44,7 +44,7 @@ def ready_again(api):
     until(lambda: api.get("/readyz").status == 200, lambda: api.get("/readyz"))
 
 
-def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack, brisk, api, topic):
+def test_requests_get_503_while_mysql_hangs_and_every_answer_is_true_afterwards(stack, brisk, api, topic):
     rest, job = brisk.rest, kept(brisk.rest, topic)
     with stack.stopped("mysql"), concurrent.futures.ThreadPoolExecutor(8) as pool:
         posts = [pool.submit(rest.post, "/v1/jobs", {"topic": topic, "delay": FAR, "payload": n}) for n in range(4)]
@@ -80,7 +80,7 @@ def test_a_mysql_that_hangs_delays_no_client_for_long(stack, brisk, topic, at_on
 
 
 @pytest.mark.in_turns(3)
-def test_each_kind_of_request_is_503_while_mysql_is_away_and_works_again_after_it(stack, api, topic, db):
+def test_each_kind_of_request_gets_503_while_mysql_is_down_and_works_again_afterwards(stack, api, topic, db):
     job = api.make(topic=topic, key="k", delay=HOUR)
     path = f"/v1/jobs/{job['id']}"
     requests = [("POST", "/v1/jobs", {"topic": topic, "delay": HOUR}), ("PUT", f"/v1/topics/{topic}/jobs/new", {"delay": HOUR}), ("GET", path, None), ("GET", f"/v1/jobs?topic={topic}", None),
@@ -108,7 +108,7 @@ def test_each_kind_of_request_is_503_while_mysql_is_away_and_works_again_after_i
     until(lambda: api.get(f"/v1/jobs/{sent['id']}").json["state"] == "dispatched", lambda: api.get(f"/v1/jobs/{sent['id']}"))
 
 
-def test_creates_under_way_when_mysql_dies_are_answered_truly(stack, api, topic, db, swept):
+def test_creates_that_run_when_mysql_dies_are_answered_with_their_real_outcome(stack, api, topic, db, swept):
     """Each 201 is there afterwards, each key that was refused can be asked for again, and nothing is there twice."""
     stack.refresh()
     answers, end = {}, threading.Event()
@@ -149,7 +149,7 @@ def test_creates_under_way_when_mysql_dies_are_answered_truly(stack, api, topic,
     assert all(found[key] == answer.json["id"] for key, answer in answers.items() if answer.status != 503)
 
 
-def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis, topic):
+def test_requests_beyond_a_full_queue_are_refused_at_once_and_queued_jobs_are_created(own_apis, topic):
     narrow = own_apis.beside("full", {"api.queue_jobs": 100, "api.commit_jobs": 5, "api.committers": 1})
     narrow.rest.make(topic=topic, delay=HOUR)
     connection = narrow.connect()

@@ -40,7 +40,7 @@ def test_elements_of_an_array_are_answered_in_order(api, topic):
     assert {one["id"] for one in made(api, topic)} == {results[0]["id"], results[2]["id"]}
 
 
-def test_an_empty_batch_makes_nothing(api):
+def test_an_empty_batch_creates_no_job(api):
     assert api.post("/v1/jobs:batch", []).json == []
     answer = api.post("/v1/jobs:batch", "", content_type="application/x-ndjson")
     assert answer.status == 200 and answer.body == b""
@@ -69,7 +69,7 @@ def test_a_final_line_feed_adds_no_line_and_carriage_returns_are_ignored(api, to
     assert [result["status"] for result in lines_of(answer)] == [201, 201]
 
 
-def test_thousands_of_lines_are_answered_in_order_and_again_with_the_same_ids(api, topic, swept):
+def test_thousands_of_lines_are_answered_in_order_and_their_repeats_get_the_same_ids(api, topic, swept):
     jobs = [job(topic, key=f"k{n:05}", payload=n) for n in range(7000)]
     results = api.batch(jobs)
     assert [result["status"] for result in results] == [201] * len(jobs)
@@ -79,14 +79,14 @@ def test_thousands_of_lines_are_answered_in_order_and_again_with_the_same_ids(ap
     assert [(result["status"], result["id"]) for result in again] == [(200, result["id"]) for result in results]
 
 
-def test_elements_with_one_key_are_made_in_their_order(api, topic, swept):
+def test_elements_with_the_same_key_are_carried_out_in_order(api, topic, swept):
     jobs = [job(topic, key=f"k{n % 1500}", payload=n) for n in range(6000)]
     results = api.batch(jobs)
     assert [result["status"] for result in results] == [201] * 1500 + [409] * 4500
     assert all(results[n]["id"] == results[n % 1500]["id"] for n in range(6000))
 
 
-def test_lines_may_arrive_in_any_pieces(api, topic):
+def test_lines_may_be_split_at_any_byte_when_they_arrive(api, topic):
     line = json.dumps(job(topic)).encode() + b"\n"
     with Raw(api.url) as wire:
         wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
@@ -136,7 +136,7 @@ def test_a_payload_that_is_too_large_does_not_affect_other_elements(small, topic
     assert [result["status"] for result in small.rest.post("/v1/jobs:batch", jobs).json] == [201, 413, 201]
 
 
-def test_fifty_thousand_lines_with_bad_ones_among_them(api, api2, topic, db, swept):
+def test_fifty_thousand_lines_with_invalid_ones_among_them_are_each_answered(api, api2, topic, db, swept):
     bad = {7: b'{"topic":', 20000: b'{"topic":"a b","delay":0}', 33333: b"\xff", 49999: b"[1]"}
     wanted = {7: 400, 20000: 422, 33333: 400, 49999: 422}
     lines = [bad.get(n) or b'{"topic":"%s","delay":"P300D","payload":{"n":%d}}' % (topic.encode(), n) for n in range(50000)]
@@ -148,14 +148,14 @@ def test_fifty_thousand_lines_with_bad_ones_among_them(api, api2, topic, db, swe
         assert api2.get(f"/v1/jobs/{results[n]['id']}").json["payload"] == {"n": n}
 
 
-def test_a_problem_in_a_batch_is_a_whole_problem(api, topic, nothing_made):
+def test_a_problem_in_a_batch_has_all_members_of_a_problem(api, topic, nothing_made):
     [result] = send_lines(api, [{"topic": topic, "delay": "x", "retry": 5}])
     assert result["type"].endswith("/problems/invalid") and result["title"] and sorted(error["pointer"] for error in result["errors"]) == ["/delay", "/retry"]
     [result] = send_lines(api, ["{"])
     assert result["type"].endswith("/problems/malformed") and result["detail"]
 
 
-def test_a_client_that_disconnects_in_the_middle_affects_no_other_client(plain, topic):
+def test_a_client_that_disconnects_in_the_middle_of_a_batch_affects_no_other_client(plain, topic):
     line = json.dumps(job(topic, payload="x" * 500)).encode() + b"\n"
     open_now = lambda: int(re.search(rb"^duetime_http_connections (\d+)", plain.rest.get("/metrics").body, re.M)[1])  # noqa: E731
     before = open_now()

@@ -128,7 +128,7 @@ def test_if_a_body_stops_or_drips_the_answer_covers_the_lines_that_arrived(own_a
     at_rest(own)
 
 
-def test_a_client_that_stops_sending_and_reads_on_learns_what_was_made(plain, topic):
+def test_a_client_that_stops_sending_but_keeps_reading_learns_which_jobs_were_created(plain, topic):
     body = line(topic) * 1000
     with begin_lines(plain, body, length=len(body) * 2) as wire:
         wire.socket.shutdown(1)
@@ -151,7 +151,7 @@ def all_answered(own, topic, answers):
 
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("seconds", [8, 60])
-def test_two_hundred_batches_in_line_are_all_answered_when_mysql_pauses(stack, own_apis, topic, seconds):
+def test_two_hundred_queued_batches_are_all_answered_when_mysql_pauses(stack, own_apis, topic, seconds):
     """With eight seconds, the batches time out while they are queued."""
     own = own_apis.beside(f"line{seconds}", {"http.request_timeout": f"PT{seconds}S"})
     body = line(topic) * 1300
@@ -171,7 +171,7 @@ def test_two_hundred_batches_in_line_are_all_answered_when_mysql_pauses(stack, o
 
 
 @pytest.mark.in_turns(3)
-def test_two_hundred_batches_whose_time_is_short_are_all_answered_when_mysql_pauses(stack, own_apis, topic):
+def test_two_hundred_batches_with_short_deadlines_are_all_answered_when_mysql_pauses(stack, own_apis, topic):
     own = own_apis.beside("brief", {"http.request_timeout": "PT1S"})
     body = line(topic) * 1300
 
@@ -235,7 +235,7 @@ def test_the_server_shuts_down_even_if_mysql_hangs(stack, own_apis, topic):
 
 
 @pytest.mark.in_turns(3)
-def test_arrays_in_line_hold_no_worker(plain, topic):
+def test_queued_arrays_occupy_no_worker(plain, topic):
     """A job is read several times while all arrays are queued. This may need several tries if the test itself gets no core."""
     job = plain.rest.make(topic=topic, delay=FAR)
     array = json.dumps([{"topic": topic, "delay": FAR, "payload": "x" * 100}] * 10000).encode()
@@ -325,7 +325,7 @@ class Commands:
         return done
 
 
-def test_an_array_of_commands_answers_the_commands_that_it_did_before_its_deadline(own_apis, topic):
+def test_an_array_of_commands_reports_those_that_were_done_before_its_deadline(own_apis, topic):
     own = own_apis.beside("commanded", {"http.request_timeout": "PT6S"})
     commands = Commands(own, topic, seconds=6)
     assert commands.done(commands.send()) == {"first", "early"}
@@ -333,7 +333,7 @@ def test_an_array_of_commands_answers_the_commands_that_it_did_before_its_deadli
 
 
 @pytest.mark.in_turns(3)
-def test_an_array_of_commands_answers_the_commands_that_it_did_before_the_server_ended(plain, topic):
+def test_an_array_of_commands_reports_those_that_were_done_before_the_server_stopped(plain, topic):
     """The server gives requests ten seconds, then ends its committers, and its workers after them."""
     commands = Commands(plain, topic, seconds=20)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -343,7 +343,7 @@ def test_an_array_of_commands_answers_the_commands_that_it_did_before_the_server
     assert commands.done(answer.result()) - {"late"} == {"first", "early"}   # the delete may find a worker yet
 
 
-def test_requests_that_wait_for_mysql_are_answered_when_their_time_is_up(stack, own_apis, topic):
+def test_requests_that_wait_for_mysql_are_answered_at_their_deadline(stack, own_apis, topic):
     """All requests are answered except those in progress, which wait up to a minute for MySQL."""
     own = own_apis.beside("queued", {"http.request_timeout": "PT2S"})
     path = until(lambda: (answer := own.rest.put(f"/v1/topics/{topic}/jobs/k", {"delay": FAR})).status in (200, 201) and f"/v1/jobs/{answer.json['id']}", own.log)

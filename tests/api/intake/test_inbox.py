@@ -45,7 +45,7 @@ def by_key(api, topic, key):
     return api.get(f"/v1/topics/{topic}/jobs/{key}").json
 
 
-def test_a_row_makes_the_same_job_as_a_request(api, db, topic, put, gone):
+def test_an_inbox_row_creates_the_same_job_as_a_request(api, db, topic, put, gone):
     before = int(now_ms()) - 1
     gone(put(topic=topic, job_key="k", delay_ms=1800000, payload='{"order": 42}',
              options=json.dumps({"retry": ["1m"], "ack_timeout": "PT2M", "headers": {"x": "y"}, "partition_key": "p"})))
@@ -127,7 +127,7 @@ def test_rows_of_one_transaction_are_carried_out_in_their_order(api, db, topic, 
     ({"action": "cancel", "job_key": "k", "delay_ms": 3}, "invalid: see errors for each invalid member: /delay_ms is not allowed"),
     ({"action": "change", "job_key": "nobody", "options": '{"content_type":"a/b"}', "payload": b"\x00\xff"}, "not-found: no such job"),
 ])
-def test_a_row_that_fails_is_kept_with_its_error(db, topic, put, kept, columns, error):
+def test_an_inbox_row_that_fails_is_kept_with_its_error(db, topic, put, kept, columns, error):
     row = put(**{"topic": topic, **columns})
     assert kept(row).startswith(error)
     assert not db("SELECT 1 FROM jobs WHERE topic = %s", topic)
@@ -138,7 +138,7 @@ def test_payload_bytes_are_kept_unchanged(db, topic, put, gone):
     assert db("SELECT payload, content_type FROM jobs WHERE topic = %s", topic) == [{"payload": b"\x00\xff,", "content_type": b"application/octet-stream"}]
 
 
-def test_an_error_is_tried_again_when_it_is_set_to_null(api, db, topic, put, gone):
+def test_a_failed_inbox_row_is_tried_again_when_its_error_is_set_to_null(api, db, topic, put, gone):
     row = put(action="cancel", topic=topic, job_key="k")
     error = until(lambda: db("SELECT error FROM v_inbox_errors WHERE id = %s", row), lambda: db("SELECT * FROM job_inbox"))[0]["error"]
     assert error == "not-found: no such job"
@@ -149,18 +149,18 @@ def test_an_error_is_tried_again_when_it_is_set_to_null(api, db, topic, put, gon
     assert by_key(api, topic, "k")["state"] == "cancelled"
 
 
-def test_a_late_cancel_names_the_attempt(topic, dispatched, put, kept):
+def test_a_cancel_that_is_too_late_names_the_attempt(topic, dispatched, put, kept):
     job = dispatched(topic=topic, key="k")
     assert job["attempt"] == 1
     assert kept(put(action="cancel", topic=topic, job_key="k")) == "too-late: the job is no longer scheduled, attempt 1"
 
 
-def test_an_unequal_row_with_a_key_that_is_taken_is_a_conflict(topic, put, gone, kept):
+def test_an_inbox_row_with_a_taken_key_and_another_body_is_a_conflict(topic, put, gone, kept):
     gone(put(topic=topic, job_key="k", delay_ms=3600000), put(topic=topic, job_key="k", delay_ms=3600000))
     assert kept(put(topic=topic, job_key="k", delay_ms=3600001)) == "key-conflict: a different request created the job of this key"
 
 
-def test_a_replace_changes_the_body_of_the_job_or_creates_one(api, db, topic, put, gone, kept):
+def test_a_replace_changes_the_body_of_the_job_or_creates_a_job(api, db, topic, put, gone, kept):
     gone(put(action="replace", topic=topic, job_key="k", delay_ms=3600000, payload="1", options='{"headers":{"a":"b"}}'))
     made = by_key(api, topic, "k")
     gone(put(action="replace", topic=topic, job_key="k", delay_ms=7200000, payload="2"))

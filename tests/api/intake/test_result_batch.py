@@ -78,7 +78,7 @@ def test_reports_on_one_job_are_applied_in_their_order(api, sent):
     assert api.get(f"/v1/jobs/{job}").json["state"] == "succeeded"
 
 
-def test_thousands_of_results_are_applied_and_again_are_duplicates(api, sent, db, topic):
+def test_thousands_of_results_are_applied_and_their_repeats_are_duplicates(api, sent, db, topic):
     ids = sent(5000)
     lines = [report(job) for job in ids]
     assert [result.get("outcome") for result in send_lines(api, lines)] == ["applied"] * 5000
@@ -87,7 +87,7 @@ def test_thousands_of_results_are_applied_and_again_are_duplicates(api, sent, db
     assert [result.get("outcome") for result in again] == ["duplicate"] * 5000 + ["stale"]
 
 
-def test_lines_may_arrive_in_any_pieces(api, sent):
+def test_lines_may_be_split_at_any_byte_when_they_arrive(api, sent):
     ids = sent(3)
     body = b"".join(json.dumps(report(job)).encode() + b"\n" for job in ids)
     with Raw(api.url) as wire:
@@ -109,7 +109,7 @@ def test_results_beyond_a_limit_get_413_and_are_not_applied(small):
     assert [result["status"] for result in send_lines(small.rest, [line, long, line])] == [404, 413, 404]
 
 
-def test_a_body_that_stops_arriving_is_answered_for_the_lines_that_came(hasty):
+def test_a_body_that_stops_arriving_is_answered_for_the_lines_that_arrived(hasty):
     line = json.dumps(report("7")).encode() + b"\n"
     with Raw(hasty.url) as wire:
         wire.request("POST /v1/results", "Content-Type: application/x-ndjson", "Content-Length: 5000", body=line * 4 + line[:9])

@@ -39,7 +39,7 @@ def test_every_way_to_create_a_job_refuses_payloads_too_large_for_mysql(tight, t
     assert rest.put(f"/v1/schedules/{topic}", {"topic": topic, "payload": "x" * 30000, **PAUSED}).status == 201
 
 
-def test_batches_are_written_in_statements_that_mysql_takes(tight, topic):
+def test_batches_are_written_in_statements_that_fit_into_mysqls_packets(tight, topic):
     rest = tight.rest
     assert rest.put(f"/v1/topics/{topic}", {"delivery": "pull", "retry": ["PT1H"]}).status == 201
     jobs = [{"topic": topic, "key": f"{n:0>200}", "delay": 0, "payload": "x" * 1000} for n in range(2000)]
@@ -51,7 +51,7 @@ def test_batches_are_written_in_statements_that_mysql_takes(tight, topic):
     assert {line.get("outcome") for line in rest.post("/v1/results", ended).json} == {"applied"}
 
 
-def test_a_server_with_a_tiny_max_allowed_packet_is_unavailable_and_alarms(tight, packet_limit, db, topic):
+def test_a_mysql_with_a_tiny_max_allowed_packet_counts_as_an_outage_and_raises_an_alarm(tight, packet_limit, db, topic):
     packet_limit(32768)
     database = tight.database
     for session in db("SELECT id FROM information_schema.processlist WHERE db = %s AND id <> CONNECTION_ID()", database):
@@ -64,7 +64,7 @@ def test_a_server_with_a_tiny_max_allowed_packet_is_unavailable_and_alarms(tight
     until(lambda: tight.rest.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": LARGE}).status == 201, tight.log)
 
 
-def test_jobs_that_were_made_before_are_dispatched_in_batches_that_mysql_takes(api, db, stack, packet_limit, topic):
+def test_jobs_created_before_the_packet_limit_was_lowered_are_dispatched_in_batches_that_fit(api, db, stack, packet_limit, topic):
     assert api.put(f"/v1/topics/{topic}", {"paused": True, "ack_timeout": "P1D"}).status == 201
     large = api.make(topic=topic, delay=0, payload=LARGE)["id"]
     assert {line["status"] for line in api.batch([{"topic": topic, "delay": 0}] * 6000)} == {201}

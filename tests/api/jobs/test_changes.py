@@ -45,7 +45,7 @@ def test_a_patch_replaces_whole_members_and_raises_the_version(api, topic):
     assert api.get(url(job)).json == now
 
 
-def test_null_sets_the_topics_default_and_an_omitted_member_stays(api, topic):
+def test_null_sets_the_topics_default_and_an_omitted_member_is_unchanged(api, topic):
     assert api.put(f"/v1/topics/{topic}", {"retry": ["7s"], "ack_timeout": "PT7S"}).status == 201
     job = api.make(topic=topic, delay=HOUR, retry=[], ack_timeout="PT1S", headers={"a": "b"}, partition_key="p", payload=1)
     now = api.patch(url(job), {"retry": None, "ack_timeout": None, "headers": None, "partition_key": None}).json
@@ -75,7 +75,7 @@ def test_a_patch_that_changes_nothing_keeps_the_version(api, topic):
         assert answer.status == 200 and answer.json["version"] == 1 and answer.headers["ETag"] == '"1"', (body, answer)
 
 
-def test_a_past_time_becomes_now(api, topic, db):
+def test_a_patch_to_a_past_time_makes_the_job_due_now(api, topic, db):
     api.put(f"/v1/topics/{topic}", {"paused": True})
     job = api.make(topic=topic, delay=HOUR)
     now = api.patch(url(job), {"run_at": "2001-01-01T00:00:00Z"}).json
@@ -111,7 +111,7 @@ def test_a_patch_of_a_dispatched_job_is_too_late_and_says_so(api, topic):
 
 # ---- cancel, run-now, redrive ----
 
-def test_cancel_gives_the_same_answer_again(api, topic):
+def test_a_repeated_cancel_gets_the_same_answer(api, topic):
     job = api.make(topic=topic, delay=HOUR)
     first = api.post(f"{url(job)}/cancel")
     assert first.status == 200 and first.json["state"] == "cancelled" and first.json["next_at"] is None and first.json["waiting_for"] is None
@@ -160,7 +160,7 @@ def test_only_a_dead_job_can_be_redriven(api, topic):
 
 
 @pytest.mark.parametrize("query", ["retries=maybe", "retries=", "retries=1", "retries=true&retries=true", "force=true"])
-def test_cancel_takes_no_other_query(api, topic, query):
+def test_cancel_refuses_unknown_query_parameters(api, topic, query):
     job = api.make(topic=topic, delay=HOUR)
     refused(api.post(f"{url(job)}/cancel?{query}"), 422, "invalid", "?" + query.split("=")[0])
     assert api.get(url(job)).json["state"] == "scheduled"
@@ -179,7 +179,7 @@ def test_unexpected_bodies_and_conditions_are_refused(api, topic):
     assert api.get(url(job)).json == job
 
 
-def test_a_binary_payload_replaces_the_payload_and_back(api, topic):
+def test_a_binary_payload_can_replace_a_json_payload_and_vice_versa(api, topic):
     job = api.make(topic=topic, delay=HOUR, payload={"a": 1})
     now = api.patch(url(job), {"payload_base64": "AAH/", "content_type": "a/b"}).json
     assert (now["payload_base64"], now["content_type"]) == ("AAH/", "a/b") and "payload" not in now

@@ -115,7 +115,7 @@ def test_a_job_can_be_ten_years_ahead(api, topic):
     ({"delay": 0, "payload_base64": "A-_=", "content_type": "a/b"}, ["/payload_base64"]), ({"delay": 0, "payload_base64": "AB==", "content_type": "a/b"}, ["/payload_base64"]),
     ({"delay": 0, "payload_base64": 7, "content_type": "a/b"}, ["/payload_base64"]),
     ({"delay": 0, "payload_base64": "AA==", "content_type": "a\r\nb: c/d"}, ["/content_type"])])
-def test_members_that_contradict_or_miss_each_other_are_refused(api, topic, nothing_made, body, pointers):
+def test_members_that_contradict_each_other_or_lack_a_required_partner_are_refused(api, topic, nothing_made, body, pointers):
     refused(api.post("/v1/jobs", {"topic": topic, **body}), 422, "invalid", *pointers)
 
 
@@ -152,7 +152,7 @@ def test_an_unknown_member_is_refused(api, topic, nothing_made, member):
     refused(api.post("/v1/jobs", {"topic": topic, "delay": 0, member: 1}), 422, "invalid", f"/{member}")
 
 
-def test_a_pointer_escapes_what_json_pointers_escape(api, topic, nothing_made):
+def test_pointers_of_faults_are_escaped_as_json_pointers(api, topic, nothing_made):
     refused(api.post("/v1/jobs", {"topic": topic, "delay": 0, "a/b~c": 1}), 422, "invalid", "/a~1b~0c")
 
 
@@ -227,7 +227,7 @@ def test_a_payload_comes_back_byte_for_byte(api, api2, topic, payload):
     assert wanted in api2.get(f"/v1/jobs?topic={topic}&key_prefix=k&include=payload").body
 
 
-def test_white_space_around_and_inside_a_payload(api, topic):
+def test_white_space_inside_a_payload_is_kept_and_around_it_is_dropped(api, topic):
     made = api.post("/v1/jobs", ('\n{"topic":"%s",\t"delay":"PT1H" ,"payload":\r\n[1,\r\n\t2]\n}\n' % topic).encode())
     assert made.status == 201 and b'"payload":[1,\r\n\t2],' in api.get(f"/v1/jobs/{made.json['id']}").body
 

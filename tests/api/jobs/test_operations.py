@@ -67,7 +67,7 @@ def test_a_past_time_means_now_and_a_spread_starts_there(api, held, db):
     assert [later - times[1] for later in times[1:]] == [0, 3600000, 7200000] and 3500000 < times[1] - times[0] <= 3600000, times
 
 
-def test_run_now_dispatches_all(api, topic):
+def test_run_now_dispatches_all_jobs_of_the_filter(api, topic):
     ids = make(api, topic, 12, ack_timeout="PT1H")
     assert ask(api, "run-now", topic)["changed"] == 12
     until(lambda: counts(api, topic) == {"dispatched": 12}, lambda: counts(api, topic))
@@ -99,7 +99,7 @@ def test_each_member_of_a_filter_narrows_it(api, topic, db):
     assert ask(api, "cancel", topic, filter={"ids": [later["id"]]})["changed"] == 1
 
 
-def test_a_filter_may_be_printed_nicely(api, topic):
+def test_a_filter_with_white_space_and_escapes_is_accepted_up_to_its_size_limit(api, topic):
     ids = make(api, topic, 2)
     body = {"filter": {"topic": topic, "key_prefix": 'k"\\ 0', "ids": [str(10 ** 17 + i) for i in range(998)] + ids}}
     done = api.post("/v1/jobs:cancel", json.dumps(body, indent=80))
@@ -122,7 +122,7 @@ def test_an_invalid_filter_is_refused_with_the_member(api, body, pointer):
     refused(api.post("/v1/jobs:cancel", body), 422, "invalid", pointer)
 
 
-def test_a_reschedule_takes_exactly_one_time(api):
+def test_a_reschedule_without_exactly_one_new_time_is_refused(api):
     for body, pointer in (({}, "/shift"), ({"run_at": "2031-01-01T00:00:00Z", "shift": "P1D"}, "/run_at"), ({"shift": "P1D", "spread": "PT1S"}, "/spread"),
                           ({"delay": "P20000D"}, "/delay"), ({"shift": "later"}, "/shift"), ({"delay": "P3650D", "spread": "P10D"}, "/spread"),
                           ({"run_at": rfc3339(int(now_ms()) + 3650 * 86400000), "spread": "P10D"}, "/spread")):

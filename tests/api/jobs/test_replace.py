@@ -52,7 +52,7 @@ def test_a_replace_of_a_finished_job_creates_a_new_one_with_its_key(api, topic, 
         assert api.get(path(topic, query="")).json["id"] == new.json["id"], "a key that moved on stays with the newer job"
 
 
-def test_a_dispatched_job_is_too_late(api, topic, dispatched):
+def test_a_dispatched_job_is_too_late_to_replace(api, topic, dispatched):
     job = dispatched(topic=topic, key="k")
     problem = refused(api.put(path(topic), {"delay": "PT1H", "payload": 9}), 409, "too-late")
     assert (problem["state"], problem["attempt"]) == ("dispatched", 1)

@@ -128,7 +128,7 @@ def test_delete_cancels_a_waiting_job(send, topic, name, db):
     assert not send("finish", id=name)["success"]
 
 
-def test_nothing_follows_a_popped_job_that_is_deleted(send, popped, topic, name, db):
+def test_a_popped_job_that_is_deleted_gets_no_further_attempt(send, popped, topic, name, db):
     send("add", topic=topic, id=name, delay=0, TTR=0.5)
     popped(topic)
     attempt = job_of(db, name)["attempt"]

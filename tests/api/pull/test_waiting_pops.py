@@ -285,7 +285,7 @@ def test_1500_different_waiting_pops_do_not_delay_another_owner(api, api2, topic
     assert min(took) < 2, took
 
 
-def test_an_owner_leaves_waiting_places_to_others_and_a_pop_without_one_is_answered_at_once(own_apis):
+def test_an_owner_cannot_take_all_waiting_places_and_a_pop_without_one_is_answered_at_once(own_apis):
     few = own_apis.running("few_places", {"http.waiting_pops": 16})
     for topic in ("evil.1", "evil.2", "good.1"):
         assert few.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201

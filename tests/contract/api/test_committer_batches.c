@@ -158,7 +158,7 @@ RIG_TEST(while_single_jobs_arrive_a_commit_of_batches_is_at_most_a_large_unit)
 }
 
 /* After a slow commit, batches rest as long as they ever do. */
-RIG_TEST(while_single_jobs_arrive_batches_rest_after_each_commit)
+RIG_TEST(while_single_jobs_arrive_batches_pause_after_each_commit)
 {
     enum { BATCHES = 2, BATCH = DT_UNIT_ROWS / 2 + 1, TOOK_US = 150000, REST_US = 50000 };
     static struct call batches[BATCHES], single, after;

@@ -6,7 +6,7 @@
 
 /* ---- the table of answers ---- */
 
-RIG_TEST(a_2xx_succeeds)
+RIG_TEST(a_2xx_status_is_a_success)
 {
     static const char *const paths[] = {"/200", "/204", "/old", "/half-a-body"};
     for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
@@ -23,7 +23,7 @@ RIG_TEST(a_2xx_succeeds)
     assert_true(got->answer.duration_ms < SOON_MS);
 }
 
-RIG_TEST(a_202_is_taken)
+RIG_TEST(a_202_is_an_attempt_that_is_reported_later)
 {
     assert_int_equal(judged(ask(at("/202"), SOON_MS)).kind, DT_CALLBACK_TAKEN);
 }
@@ -59,7 +59,7 @@ RIG_TEST(other_statuses_fail)
     assert_int_equal(receiver_requests(server), 9);
 }
 
-RIG_TEST(retry_after_and_the_body_come_with_a_failure)
+RIG_TEST(a_failure_is_returned_with_its_retry_after_and_body)
 {
     struct dt_callback_outcome outcome = judged(ask(at("/429"), SOON_MS));
     assert_int_equal(outcome.result.retry_after_ms, 7000);
@@ -69,7 +69,7 @@ RIG_TEST(retry_after_and_the_body_come_with_a_failure)
     assert_true(dt_str_is(outcome.result.error_message, "\xc3\xa4?!!"));
 }
 
-RIG_TEST(only_the_final_head_counts)
+RIG_TEST(only_the_final_head_of_a_response_counts)
 {
     const struct got *got = ask(at("/interim"), SOON_MS);
     assert_status(got, 429);
@@ -131,7 +131,7 @@ static enum dt_http_end end_of_held(const char *path, struct got *got)
     return got->answer.end;
 }
 
-RIG_TEST(an_answer_that_came_while_the_client_could_not_read_is_no_timeout)
+RIG_TEST(an_answer_that_arrived_while_the_client_could_not_read_is_not_a_timeout)
 {
     static struct got got;
     assert_int_equal(end_of_held("/gather", &got), DT_HTTP_ANSWERED);
@@ -145,7 +145,7 @@ RIG_TEST(a_receiver_times_out_when_it_still_does_not_answer_after_the_client_was
     assert_in_range(got.answer.duration_ms, 2 * SHORT_MS, SOON_MS);
 }
 
-RIG_TEST(without_a_connection_or_a_name_it_says_so)
+RIG_TEST(a_failed_connection_or_lookup_is_reported_as_such)
 {
     char url[64];
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -179,7 +179,7 @@ RIG_TEST(a_head_has_at_most_16_kib)
     assert_failed(at("/line/1000000"), "http_broken");
 }
 
-RIG_TEST(a_body_is_read_to_64_kib)
+RIG_TEST(at_most_64_kib_of_a_body_are_read)
 {
     const struct got *got = ask(at("/body/65536"), SOON_MS);
     assert_status(got, 200);
@@ -221,7 +221,7 @@ static void assert_in_last_head(const char *line)
         fail_msg("%s", head_of_last());
 }
 
-RIG_TEST(a_request_is_sent_as_it_stands)
+RIG_TEST(a_request_is_sent_unchanged)
 {
     static struct got got;
     static char body[300000];
@@ -284,7 +284,7 @@ RIG_TEST(a_request_with_forbidden_headers_is_refused)
 
 /* ---- at most once ---- */
 
-RIG_TEST(connections_are_kept)
+RIG_TEST(connections_are_kept_for_later_requests)
 {
     come_to_trust(at("/204"));
     const unsigned connections = receiver_connections(server);

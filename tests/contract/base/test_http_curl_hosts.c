@@ -37,7 +37,7 @@ RIG_TEST(addresses_that_are_allowed_are_reached_by_name)
     assert_status(ask(url_of("http", "Receiver.TEST.", "/204"), SOON_MS), 204);
 }
 
-RIG_TEST(names_may_be_restricted)
+RIG_TEST(host_names_may_be_restricted)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     settings.allow_hosts = dt_str("receiver.test, *.good.test");
@@ -103,7 +103,7 @@ RIG_TEST(a_request_that_cannot_be_written_within_its_lease_is_not_written_to_the
 }
 
 /* Whoever writes nothing at that time loses nothing: answers that are waited for come. */
-RIG_TEST(the_end_of_a_lease_leaves_what_was_written_before_alone)
+RIG_TEST(the_end_of_a_lease_does_not_abort_requests_that_were_written_before)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     static struct got got[1];
@@ -191,7 +191,7 @@ static void let_lookups_end(void)
     slow_over = true;
 }
 
-RIG_TEST(a_name_is_looked_up_once_for_all_who_wait)
+RIG_TEST(a_name_is_looked_up_once_for_all_waiting_requests)
 {
     static struct got got[100];
     memset(got, 0, sizeof(got));
@@ -206,7 +206,7 @@ RIG_TEST(a_name_is_looked_up_once_for_all_who_wait)
     forget(got, 100);
 }
 
-RIG_TEST(a_lookup_that_fails_fails_for_all_who_wait)
+RIG_TEST(a_failed_lookup_fails_all_waiting_requests)
 {
     static struct got got[20];
     memset(got, 0, sizeof(got));
@@ -221,7 +221,7 @@ RIG_TEST(a_lookup_that_fails_fails_for_all_who_wait)
 }
 
 /* The time of a request begins when its name has a turn to be looked up. */
-RIG_TEST(names_that_hang_leave_lookups_to_other_owners_and_time_to_their_own)
+RIG_TEST(lookups_that_hang_leave_lookups_to_other_owners_and_time_to_their_own_owner)
 {
     enum { N = 300, OTHERS = 20, TURNS = 224 };
     static struct got got[N], others[OTHERS];
@@ -260,7 +260,7 @@ static int64_t mono_ahead_us(const dt_clock *)
     return dt_clock_mono_us(dt_clock_system()) + ahead_us;
 }
 
-RIG_TEST(a_request_whose_name_has_no_turn_is_withheld_in_the_end)
+RIG_TEST(a_request_whose_lookup_never_begins_is_withheld_at_its_deadline)
 {
     enum { N = 230, TURNS = 224 };
     static const dt_clock clock = {.mono_us = mono_ahead_us};
@@ -287,7 +287,7 @@ RIG_TEST(a_request_whose_name_has_no_turn_is_withheld_in_the_end)
     forget(got, N);
 }
 
-RIG_TEST(a_lookup_that_hangs_costs_its_own_requests_only)
+RIG_TEST(a_lookup_that_hangs_delays_only_its_own_requests)
 {
     static struct got hanging;
     memset(&hanging, 0, sizeof(hanging));
@@ -326,7 +326,7 @@ RIG_TEST(a_certificate_of_the_right_authority_is_trusted)
 }
 
 /* The end of a connection, which TLS announces, is no such bytes. */
-RIG_TEST(with_tls_too_bytes_beyond_an_answer_end_the_keeping_of_connections)
+RIG_TEST(with_tls_too_connections_are_no_longer_kept_after_bytes_beyond_an_answer)
 {
     open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
     come_to_trust(url_of("https", "receiver.test", "/204"));
@@ -371,12 +371,12 @@ RIG_TEST(a_file_of_authorities_that_has_changed_is_read_again_soon)
     unlink(authorities);
 }
 
-RIG_TEST(a_server_without_tls_has_none)
+RIG_TEST(a_server_without_tls_fails_a_request_with_tls)
 {
     assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
 }
 
-RIG_TEST(a_file_of_authorities_that_is_none_is_an_error)
+RIG_TEST(an_invalid_file_of_authorities_is_an_error)
 {
     struct dt_http_settings settings = settings_of("", "/nowhere/ca.pem");
     dt_http_client *other = NULL;
@@ -387,7 +387,7 @@ RIG_TEST(a_file_of_authorities_that_is_none_is_an_error)
     assert_int_equal(dt_http_client_new(&settings, &other, &err), DT_INVALID);
 }
 
-RIG_TEST(http_2_is_spoken_where_it_is_offered_and_its_connection_shared)
+RIG_TEST(http_2_is_used_if_it_is_offered_and_its_connection_is_shared)
 {
     static struct got got[50];
     memset(got, 0, sizeof(got));
@@ -403,7 +403,7 @@ RIG_TEST(http_2_is_spoken_where_it_is_offered_and_its_connection_shared)
     forget(got, 50);
 }
 
-RIG_TEST(http_2_takes_large_payloads)
+RIG_TEST(large_payloads_are_sent_by_http_2)
 {
     static struct got got;
     open_tls(RECEIVER_H2_ANSWERS, certificate);
@@ -459,7 +459,7 @@ RIG_TEST(a_burst_to_a_host_that_is_not_trusted_fails_at_once)
     forget(got, 20);
 }
 
-RIG_TEST(a_first_connection_that_does_not_stand_holds_up_the_others_for_a_second)
+RIG_TEST(a_first_connection_that_is_not_established_delays_the_others_by_a_second)
 {
     static struct got got[3];
     char url[64];
@@ -527,7 +527,7 @@ static unsigned threads_named(const char *name)
     return n;
 }
 
-RIG_TEST(a_thousand_are_in_flight_on_one_thread)
+RIG_TEST(a_thousand_requests_are_in_flight_on_one_thread)
 {
     static struct got got[MANY];
     static struct got one_more;
@@ -568,7 +568,7 @@ RIG_TEST(bytes_in_flight_are_bounded)
     forget(got, 2);
 }
 
-RIG_TEST(receivers_that_do_not_answer_hold_up_nobody_else)
+RIG_TEST(receivers_that_do_not_answer_delay_no_other_receiver)
 {
     static const char *const slow[] = {"/silent", "/drip-head", "/drip-body"};
     static struct got dead[300];

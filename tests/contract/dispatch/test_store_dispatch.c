@@ -12,7 +12,7 @@ static dt_status halt(struct rig *rig, struct dt_fence *fence, const char *reaso
 
 /* ---- the list as text ---- */
 
-TEST(an_in_flight_list_survives_the_way_through_text)
+TEST(an_in_flight_list_written_as_text_is_read_back_unchanged)
 {
     struct dt_claim v[] = {{INT64_C(758663023165448), 1, 1795273967083}, {7, 2147483647, 0}, {8, 1, -5}};
     struct dt_inflight back = {0};

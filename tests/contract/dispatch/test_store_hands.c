@@ -255,7 +255,7 @@ FRESH_TEST(an_outcome_of_an_attempt_that_is_not_in_our_hands_changes_nothing)
     assert_job(&fx, id, "CONCAT_WS(' ', state, COALESCE(http_status, 0))", "dispatched 0");
 }
 
-FRESH_TEST(an_outcome_that_is_recorded_twice_counts_once)
+FRESH_TEST(an_outcome_that_is_recorded_twice_is_applied_once)
 {
     int64_t id = claimed("h");
     assert_true(record(answer_of(id, 1, DT_RESULT_FAILED)).held);
@@ -432,7 +432,7 @@ FRESH_TEST(after_a_lost_attempt_the_next_uses_the_topics_new_delivery)
     assert_int_equal(count("hands"), 0);
 }
 
-FRESH_TEST(the_hand_of_a_finished_job_is_deleted)
+FRESH_TEST(the_callback_row_of_a_finished_job_is_deleted)
 {
     int64_t id = claimed("h"), found[4];
     struct dt_lost lost = {.v = found, .limit = 4};

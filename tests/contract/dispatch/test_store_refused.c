@@ -289,7 +289,7 @@ RIG_TEST(the_bytes_of_a_batch_are_shared_by_topics)
     assert_true(t.chosen.more);
 }
 
-RIG_TEST(an_owner_with_three_topics_gets_half_of_the_bytes_beside_an_owner_with_one)
+RIG_TEST(an_owner_with_three_topics_gets_as_many_bytes_as_an_owner_with_one)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "u"};
     int64_t ids[16], now = now_ms(rig), others = 0;

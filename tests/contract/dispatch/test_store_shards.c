@@ -59,7 +59,7 @@ RIG_TEST(more_shards_get_rows_and_a_generation)
     assert_int_equal(rig->range.rows, 7);
 }
 
-RIG_TEST(the_same_number_again_changes_nothing)
+RIG_TEST(setting_the_same_number_of_shards_again_changes_nothing)
 {
     ask_for(rig, 7);
     ask_for(rig, 7);
@@ -67,7 +67,7 @@ RIG_TEST(the_same_number_again_changes_nothing)
     assert_int_equal(rig->inst.generation, 2);
 }
 
-RIG_TEST(a_number_that_cannot_be_is_refused)
+RIG_TEST(an_impossible_number_of_shards_is_refused)
 {
     assert_int_equal(dt_store_set_shards(rig->store, 0, &rig->inst, &err), DT_INVALID);
     assert_int_equal(dt_store_set_shards(rig->store, DT_SHARDS_MAX + 1, &rig->inst, &err), DT_INVALID);

@@ -70,7 +70,7 @@ FRESH_TEST(the_ledger_gets_more_partitions_when_there_are_more_shards)
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 5);
 }
 
-TEST_WITH(a_ledger_that_forgets_is_refused, init, clear)
+TEST_WITH(a_ledger_whose_records_expire_is_refused, init, clear)
 {
     const char *week[] = {"retention.ms", "604800000", NULL};
     kafka_fixture_topic(&fx, own("ledger"), 3, week);
@@ -87,13 +87,13 @@ TEST_WITH(a_ledger_that_is_compacted_is_refused, init, clear)
     assert_non_null(strstr(err.text, "cleanup.policy=compact"));
 }
 
-TEST_WITH(checking_never_makes_a_ledger, init, clear)
+TEST_WITH(checking_never_creates_a_ledger, init, clear)
 {
     assert_int_equal(dt_kafka_admin_ledger(fx.env.admin, 2, DT_LEDGER_CHECK, &err), DT_REFUSED);
     assert_int_equal(kafka_fixture_partitions(&fx, own("ledger")), 0);
 }
 
-TEST_WITH(a_missing_topic_is_made_on_demand, init, clear)
+TEST_WITH(a_missing_topic_is_created_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
@@ -102,7 +102,7 @@ TEST_WITH(a_missing_topic_is_made_on_demand, init, clear)
     assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 2);
 }
 
-TEST_WITH(a_topics_own_limit_is_told, init, clear)
+TEST_WITH(the_size_limit_of_a_topic_is_returned, init, clear)
 {
     const char *small[] = {"max.message.bytes", "2000", NULL};
     struct dt_kafka_topic_info info;
@@ -112,7 +112,7 @@ TEST_WITH(a_topics_own_limit_is_told, init, clear)
     assert_int_equal(info.partitions, 1);
 }
 
-TEST_WITH(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients_limit, init, clear)
+TEST_WITH(a_topic_that_accepts_more_than_the_client_sends_gets_the_clients_limit, init, clear)
 {
     const char *large[] = {"max.message.bytes", "9000000", NULL};
     struct dt_kafka_topic_info info;
@@ -121,7 +121,7 @@ TEST_WITH(a_topic_that_takes_more_than_the_client_sends_is_told_with_the_clients
     assert_int_equal(info.max_message_bytes, 1200000);
 }
 
-TEST_WITH(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear)
+TEST_WITH(a_missing_topic_is_refused_if_topics_are_not_created_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
     fx.config.kafka_auto_create_partitions = 0;
@@ -133,7 +133,7 @@ TEST_WITH(a_missing_topic_is_refused_when_none_are_made_on_demand, init, clear)
     assert_non_null(strstr(err.text, fx.topic));
 }
 
-TEST_WITH(a_name_that_kafka_does_not_take_is_refused, init, clear)
+TEST_WITH(a_name_that_kafka_does_not_accept_is_refused, init, clear)
 {
     const char *const names[] = {"", ".", "..", "a b", "a/b"};
     struct dt_kafka_topic_info info;
@@ -145,7 +145,7 @@ TEST_WITH(a_name_that_kafka_does_not_take_is_refused, init, clear)
     assert_int_equal(dt_kafka_admin_topic(fx.env.admin, dt_str(longest), &info, &err), DT_REFUSED);
 }
 
-TEST_WITH(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear)
+TEST_WITH(an_unreachable_broker_is_unavailable_and_not_cached, init, clear)
 {
     struct dt_kafka_topic_info info;
     dt_kafka_admin *admin = NULL;
@@ -213,7 +213,7 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
     }
 }
 
-TEST_WITH(a_caller_that_must_not_wait_is_called_when_the_answer_is_there, init, clear)
+TEST_WITH(a_caller_that_does_not_wait_is_notified_of_the_answer, init, clear)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);
     struct dt_kafka_topic_info info;

@@ -352,7 +352,7 @@ FRESH_TEST(a_notice_without_an_answer_from_kafka_is_sent_again_soon)
         assert_int_equal(each[i], 1);
 }
 
-FRESH_TEST(while_kafka_is_down_it_is_retried_with_pauses)
+FRESH_TEST(while_kafka_is_down_sending_is_retried_with_pauses)
 {
     int64_t first = bury(2, 0);
     sends_to_fail = 3;

@@ -387,7 +387,7 @@ FRESH_TEST(an_answer_that_is_too_large_is_sent_without_the_payload)
 }
 
 /* The clock of whoever sends may be an hour ahead, or behind: a time is a time. */
-FRESH_TEST(a_time_is_kept_whatever_the_clock_of_the_message)
+FRESH_TEST(a_run_at_is_kept_whatever_the_timestamp_of_its_message_is)
 {
     static const char *const actions[] = {"create", "change", "replace"};
     static const int64_t clocks[] = {-2 * DT_DAY_MS, -3600000, 3600000};
@@ -444,7 +444,7 @@ FRESH_TEST(delays_count_from_the_message)
 }
 
 /* Behind what waits for its topic all of its partition waits, and nothing of others. */
-FRESH_TEST(messages_wait_in_their_order)
+FRESH_TEST(messages_of_a_partition_wait_in_their_order)
 {
     say_in(0, CREATE("a", "1"));
     say_in(0, "{\"action\":\"create\",\"topic\":\"made-then\",\"key\":\"a\",\"delay\":1}");

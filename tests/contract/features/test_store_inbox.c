@@ -181,7 +181,7 @@ FRESH_TEST(uncommitted_rows_do_not_block_a_mover)
 }
 
 /* created_at is what delays count from, and nothing else: an application may have set it. */
-FRESH_TEST(a_time_is_kept_whatever_created_at_says)
+FRESH_TEST(a_run_at_is_kept_whatever_created_at_says)
 {
     int64_t at_ms = mysql_now_ms(&fx) + 600000;
     for (int i = 0; i < 3; i++) {

@@ -186,7 +186,7 @@ FRESH_TEST(a_preview_finds_the_same_jobs_and_stores_nothing)
     assert_int_equal(number("SUM(version)"), 25);
 }
 
-FRESH_TEST(more_than_a_window_is_found_by_id_and_by_key)
+FRESH_TEST(more_jobs_than_a_window_are_found_by_id_and_by_key)
 {
     jobs(10050);
     mysql_fixture_run(

@@ -54,7 +54,7 @@ RIG_TEST(put_moves_removes_and_is_idempotent, shared)
     assert_int_equal(score(fx, 5), 0);
 }
 
-RIG_TEST(put_removes_what_is_due_after_the_horizon, shared)
+RIG_TEST(put_removes_entries_that_are_due_after_the_horizon, shared)
 {
     struct dt_entry entries[] = {{1, 1000, 0}, {2, 1001, 10}, {3, 900, 0}};
     for (int wake = 0; wake < 2; wake++) {
@@ -74,7 +74,7 @@ static long long commands_of(const struct fixture *fx)
 }
 
 /* Nobody puts an entry there, so that Redis is not asked. */
-RIG_TEST(put_does_not_look_for_what_was_far_after_the_horizon, private)
+RIG_TEST(put_does_not_search_entries_that_were_far_after_the_horizon, private)
 {
     const int64_t horizon_ms = 1000, minute_ms = 60000;
     struct dt_entry entries[] = {{1, 0, horizon_ms + minute_ms + 1}, {2, 0, FAR}, {3, FAR, FAR - 1}};
@@ -95,7 +95,7 @@ RIG_TEST(the_last_of_several_entries_of_one_job_counts, shared)
     assert_int_equal(score(fx, 5), 30);
 }
 
-RIG_TEST(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared)
+RIG_TEST(put_accepts_any_number_of_entries_of_any_shards_on_all_endpoints, shared)
 {
     size_t n = 50000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
@@ -117,7 +117,7 @@ RIG_TEST(put_takes_any_number_of_entries_of_any_shards_on_all_endpoints, shared)
     free(entries);
 }
 
-RIG_TEST(put_of_nothing_is_nothing, shared)
+RIG_TEST(put_without_entries_changes_nothing, shared)
 {
     OK(dt_index_put(fx->index, &fx->map, NULL, 0, FAR, true, &fx->err));
 }
@@ -132,7 +132,7 @@ static struct dt_marker marked_as_filling(struct fixture *fx, int64_t count, con
     return marker;
 }
 
-RIG_TEST(a_filling_is_one_handles_until_it_lets_go, shared)
+RIG_TEST(a_filling_belongs_to_one_handle_until_it_is_released, shared)
 {
     dt_index *other;
     struct dt_filling f, g, told, late;
@@ -170,7 +170,7 @@ RIG_TEST(a_filling_is_one_handles_until_it_lets_go, shared)
     dt_index_free(other);
 }
 
-RIG_TEST(a_filling_for_another_map_is_not_taken, shared)
+RIG_TEST(a_filling_for_another_map_is_not_claimed, shared)
 {
     struct dt_marker marker = marked_as_filling(fx, 1, NULL), next = marker;
     struct dt_filling f = taken_for(fx, fx->index, 4);
@@ -188,7 +188,7 @@ RIG_TEST(a_filling_for_another_map_is_not_taken, shared)
 }
 
 /* Whoever is told to be at it for longer than anybody may ask for was told so before the clock was set back. */
-RIG_TEST(a_clock_that_is_set_back_keeps_no_filling, shared)
+RIG_TEST(a_clock_that_is_set_back_does_not_prolong_a_filling, shared)
 {
     marked_as_filling(fx, 1, NULL);
     for (int i = 0; i < (strchr(fx->endpoints, ',') ? 2 : 1); i++)
@@ -226,7 +226,7 @@ RIG_TEST(a_filled_index_is_trusted_as_long_as_its_marker_exists, shared)
 
 /* ---- the leader's look ---- */
 
-RIG_TEST(due_gives_what_is_due_in_order_and_the_time_of_the_next, shared)
+RIG_TEST(due_returns_due_entries_in_order_and_the_time_of_the_next, shared)
 {
     int64_t a = id_of(fx, 2, 0), b = id_of(fx, 2, a), c = id_of(fx, 2, b);
     struct dt_entry got[8];
@@ -254,7 +254,7 @@ RIG_TEST(due_gives_what_is_due_in_order_and_the_time_of_the_next, shared)
     assert_int_equal(fx->due.next_ms, 0);
 }
 
-RIG_TEST(the_marker_tells_a_leader_whether_its_set_is_still_there, shared)
+RIG_TEST(the_marker_shows_a_leader_whether_its_set_still_exists, shared)
 {
     struct dt_entry got[4];
     bool intact = true;
@@ -288,7 +288,7 @@ RIG_TEST(the_marker_tells_a_leader_whether_its_set_is_still_there, shared)
     assert_false(intact);
 }
 
-RIG_TEST(a_marker_of_another_map_or_from_before_a_move_is_not_believed, shared)
+RIG_TEST(a_marker_of_another_map_or_from_before_a_move_is_not_trusted, shared)
 {
     bool intact = true;
     OK(dt_index_mark(fx->index, 1, (struct dt_marker){7, -5, 1, 2, 0, false, 0}, NULL, &intact, &fx->gone, &fx->err));
@@ -302,7 +302,7 @@ RIG_TEST(a_marker_of_another_map_or_from_before_a_move_is_not_believed, shared)
     assert_false(intact);
 }
 
-RIG_TEST(a_set_that_its_leader_left_half_filled_is_believed_by_nobody, shared)
+RIG_TEST(a_set_that_its_leader_left_half_filled_is_not_trusted, shared)
 {
     const struct dt_marker filling = {7, 12345, 1, 2, 0, true, 0};
     struct dt_entry got[4];
@@ -318,7 +318,7 @@ RIG_TEST(a_set_that_its_leader_left_half_filled_is_believed_by_nobody, shared)
     assert_true(intact);
 }
 
-RIG_TEST(a_set_that_is_dropped_takes_its_marker_and_its_held_sets_with_it, shared)
+RIG_TEST(dropping_a_set_removes_its_marker_and_its_held_sets, shared)
 {
     struct dt_entry entry = {id_of(fx, 1, 0), 1000, 0}, other = {id_of(fx, 1, entry.id), 5000, 0}, got[4];
     struct dt_arena arena = {0};
@@ -358,7 +358,7 @@ RIG_TEST(a_fix_changes_an_entry_only_while_it_has_the_score_that_was_seen, share
     assert_int_equal(score(fx, d), 0); /* absent: not made */
 }
 
-RIG_TEST(thousands_of_fixes_go_in_one_call, shared)
+RIG_TEST(thousands_of_fixes_are_made_in_one_call, shared)
 {
     size_t n = 40000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
@@ -379,7 +379,7 @@ RIG_TEST(thousands_of_fixes_go_in_one_call, shared)
 
 /* ---- held sets ---- */
 
-RIG_TEST(entries_of_a_paused_topic_are_held_and_given_back, shared)
+RIG_TEST(entries_of_a_paused_topic_are_held_and_returned, shared)
 {
     int64_t a = id_of(fx, 4, 0), b = id_of(fx, 4, a), c = id_of(fx, 4, b), next_ms = -1;
     struct dt_entry entries[] = {{a, 100, 0}, {b, 100, 0}, {c, 300, 0}};
@@ -423,7 +423,7 @@ RIG_TEST(a_held_set_that_was_named_by_hand_and_is_longer_than_any_name_is_skippe
     assert_true(dt_str_is(topics[0], "orders.close"));
 }
 
-RIG_TEST(giving_back_is_bounded_by_its_limit, shared)
+RIG_TEST(returning_held_entries_is_bounded_by_a_limit, shared)
 {
     size_t n = 5000;
     struct dt_entry *entries = calloc(n, sizeof(*entries));
@@ -469,7 +469,7 @@ RIG_TEST(a_range_can_be_walked_page_by_page_through_equal_scores, shared)
     assert_in_range(pages, 52, 53);
 }
 
-RIG_TEST(a_range_leaves_out_its_end_and_the_marker, shared)
+RIG_TEST(a_range_excludes_its_end_and_the_marker, shared)
 {
     int64_t a = id_of(fx, 0, 0), b = id_of(fx, 0, a), count;
     struct dt_entry got[4];
@@ -515,7 +515,7 @@ RIG_TEST(filling_adds_to_all_shards_and_never_overwrites, shared)
     assert_int_equal(score(fx, N), 1000);
 }
 
-RIG_TEST(scores_come_in_the_order_of_the_ids_asked_for, shared)
+RIG_TEST(scores_are_returned_in_the_order_of_the_requested_ids, shared)
 {
     enum { N = 3500 };
     static int64_t scores[N];
@@ -550,7 +550,7 @@ RIG_TEST(entries_of_a_held_set_are_found_at_their_times, shared)
     assert_int_equal(scores[0], 0);
 }
 
-RIG_TEST(members_that_are_nobodys_are_removed_where_they_are_met, shared)
+RIG_TEST(invalid_members_are_removed_when_they_are_read, shared)
 {
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry got[3];

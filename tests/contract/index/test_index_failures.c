@@ -15,7 +15,7 @@ static void private_with_password(struct fixture *fx)
 
 #define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
-RIG_TEST(flushed_scripts_are_loaded_again_without_anybody_noticing, private)
+RIG_TEST(flushed_scripts_are_loaded_again_without_a_failed_call, private)
 {
     int64_t id = id_of(fx, 0, 0), next_ms;
     struct dt_entry got[4], after = {1, 1, 0};
@@ -101,7 +101,7 @@ RIG_TEST(a_connection_that_the_server_ended_while_idle_fails_no_call, private)
 #undef STALE_OK
 }
 
-RIG_TEST(a_server_that_was_started_anew_while_idle_fails_no_call, private)
+RIG_TEST(a_server_that_was_restarted_while_idle_fails_no_call, private)
 {
     put_one(fx, 1, 100);
     for (int i = 0; i < 3; i++) {
@@ -230,7 +230,7 @@ static void by_hand(struct fixture *fx, const char *command)
         redis_fixture_text(fx->endpoints, 0, "%s %s %s", words[0], words[1], words[2]);
 }
 
-RIG_TEST(a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing, private)
+RIG_TEST(a_probe_shows_whether_changes_are_accepted_and_leaves_no_data, private)
 {
     static const char *const troubles[][2] = {
         {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
@@ -274,7 +274,7 @@ RIG_TEST(a_listener_knows_whether_announcements_arrive, private)
 static int64_t still_us;
 STUB(static int64_t, still, (const dt_clock *clock), still_us)
 
-RIG_TEST(nobody_connects_again_before_the_back_off_is_over, private)
+RIG_TEST(no_connection_is_tried_before_the_back_off_has_ended, private)
 {
     dt_clock clock = {.mono_us = still, .real_ms = still};
     dt_index *index;
@@ -303,7 +303,7 @@ RIG_TEST(nobody_connects_again_before_the_back_off_is_over, private)
     dt_index_free(index);
 }
 
-RIG_TEST(every_call_says_unavailable_while_the_server_is_down, private)
+RIG_TEST(every_call_returns_unavailable_while_the_server_is_down, private)
 {
     struct dt_entry entry = {1, 1, 0}, got[2];
     struct dt_fix fix = {1, 1, 2};
@@ -347,7 +347,7 @@ RIG_TEST(a_late_answer_is_never_taken_for_another_commands, private)
     dt_index_free(index);
 }
 
-RIG_TEST(a_server_without_memory_is_unavailable_but_the_connection_goes_on, private)
+RIG_TEST(a_server_without_memory_is_unavailable_but_its_connection_is_kept, private)
 {
     int64_t connections, count;
     put_one(fx, 1, 100);
@@ -390,7 +390,7 @@ RIG_TEST(a_key_of_another_type_is_an_error_of_that_shard_alone, private)
     put_one(fx, id_of(fx, 1, 0), 100);
 }
 
-RIG_TEST(an_emptied_server_takes_new_entries, private)
+RIG_TEST(an_emptied_server_accepts_new_entries, private)
 {
     put_one(fx, 1, 100);
     redis_fixture_text(fx->endpoints, 0, "FLUSHALL");
@@ -427,7 +427,7 @@ RIG_TEST(entries_of_the_other_endpoints_arrive_when_one_is_down, private)
     dt_index_free(both);
 }
 
-RIG_TEST(a_silent_endpoint_keeps_no_others_entries_waiting, private)
+RIG_TEST(a_silent_endpoint_does_not_delay_entries_of_others, private)
 {
     enum { TIMEOUT_MS = 2000 };
     struct redis_server other;
@@ -456,7 +456,7 @@ RIG_TEST(a_silent_endpoint_keeps_no_others_entries_waiting, private)
     redis_server_kill(&other);
 }
 
-RIG_TEST(a_shard_stays_where_it_is_when_the_list_is_written_in_another_order, private)
+RIG_TEST(a_shard_keeps_its_endpoint_when_the_list_is_reordered, private)
 {
     struct redis_server other;
     char turned[128], straight[128];
@@ -486,7 +486,7 @@ RIG_TEST(a_password_opens_the_server_for_commands_and_wake_ups, private_with_pas
     dt_wake_stop(wake);
 }
 
-RIG_TEST(a_wrong_or_missing_password_is_unavailable_and_says_why, private_with_password)
+RIG_TEST(a_wrong_or_missing_password_is_unavailable_with_a_reason, private_with_password)
 {
     struct dt_config config = redis_fixture_config(fx->endpoints, "wrong", 300);
     dt_index *index;

@@ -168,7 +168,7 @@ static void model_compares(struct model *m)
 
 #define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
-RIG_TEST(a_set_in_pages_is_what_a_plain_one_would_be_after_any_changes, shared)
+RIG_TEST(a_set_in_pages_equals_a_plain_set_after_any_changes, shared)
 {
     struct model *m = calloc(1, sizeof(*m));
     m->fx = fx;
@@ -220,7 +220,7 @@ RIG_TEST(many_entries_take_less_than_a_seventh_of_the_memory_of_a_plain_set, pri
     free(entries);
 }
 
-RIG_TEST(a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes, private)
+RIG_TEST(a_lost_set_is_rebuilt_in_packed_pages_that_a_strict_server_accepts, private)
 {
     enum { N = 30000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
@@ -246,7 +246,7 @@ RIG_TEST(a_lost_set_comes_back_in_packed_pages_that_a_distrustful_server_takes, 
     free(entries);
 }
 
-RIG_TEST(entries_put_after_a_loss_stay_beside_those_that_are_filled_in, shared)
+RIG_TEST(entries_put_after_a_loss_are_kept_while_the_set_is_filled, shared)
 {
     enum { N = 5000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));
@@ -265,7 +265,7 @@ RIG_TEST(entries_put_after_a_loss_stay_beside_those_that_are_filled_in, shared)
     free(entries);
 }
 
-RIG_TEST(an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one, shared)
+RIG_TEST(an_entry_whose_old_time_was_unknown_exists_in_addition_to_the_old_one, shared)
 {
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry got[4];
@@ -282,7 +282,7 @@ RIG_TEST(an_entry_whose_old_place_nobody_knew_is_there_beside_the_old_one, share
 }
 
 /* Evicted, or deleted by hand: its entries went with it, as those of a set do with the set. */
-RIG_TEST(a_page_that_is_gone_takes_the_marker_along, shared)
+RIG_TEST(the_loss_of_a_page_removes_the_marker_too, shared)
 {
     int64_t id = id_of(fx, 0, 0), other = id_of(fx, 0, id);
     struct dt_entry got[4];
@@ -305,7 +305,7 @@ RIG_TEST(a_page_that_is_gone_takes_the_marker_along, shared)
     assert_true(fx->due.marked);
 }
 
-RIG_TEST(all_places_that_are_named_are_left, shared)
+RIG_TEST(an_entry_is_removed_from_all_named_times, shared)
 {
     int64_t id = id_of(fx, 0, 0);
     struct dt_entry entries[] = {{id, 900000, 500}, {id, 900000, 100500}, {id, 900000, 333}};
@@ -319,7 +319,7 @@ RIG_TEST(all_places_that_are_named_are_left, shared)
     assert_int_equal(score(fx, id), 0);
 }
 
-RIG_TEST(a_server_that_cannot_take_packed_pages_is_filled_entry_by_entry, private)
+RIG_TEST(a_server_that_does_not_accept_packed_pages_is_filled_entry_by_entry, private)
 {
     enum { N = 3000 };
     struct dt_entry *entries = calloc(N, sizeof(*entries));

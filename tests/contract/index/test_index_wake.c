@@ -46,7 +46,7 @@ RIG_TEST(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, sha
 }
 
 /* Its leader cannot have cleared it, whatever the reason, and sleeps for up to a second. */
-RIG_TEST(while_something_overdue_stays_in_front_what_is_due_soon_is_announced, shared)
+RIG_TEST(jobs_due_soon_are_announced_although_an_overdue_job_is_still_first, shared)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
@@ -63,7 +63,7 @@ RIG_TEST(while_something_overdue_stays_in_front_what_is_due_soon_is_announced, s
     dt_wake_stop(wake);
 }
 
-RIG_TEST(one_announcement_a_shard_is_enough_for_many_entries, shared)
+RIG_TEST(many_entries_of_a_shard_cause_one_announcement, shared)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
@@ -137,7 +137,7 @@ static void expect_offers(_Atomic int *count, int n)
     assert_int_equal(atomic_load(count), n);
 }
 
-RIG_TEST(offers_reach_those_who_wait_for_pops_and_nobody_else, shared)
+RIG_TEST(offers_are_announced_only_to_subscribers_that_wait_for_pops, shared)
 {
     struct offers offers = {0};
     struct heard heard;
@@ -159,7 +159,7 @@ RIG_TEST(offers_reach_those_who_wait_for_pops_and_nobody_else, shared)
     dt_wake_stop(leaders);
 }
 
-RIG_TEST(a_lost_wake_channel_is_told_and_comes_back_by_itself, private)
+RIG_TEST(a_lost_wake_channel_is_reported_and_recovers_by_itself, private)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
@@ -172,7 +172,7 @@ RIG_TEST(a_lost_wake_channel_is_told_and_comes_back_by_itself, private)
     dt_wake_stop(wake);
 }
 
-RIG_TEST(a_server_that_is_emptied_says_so, private)
+RIG_TEST(a_server_that_is_emptied_is_reported, private)
 {
     struct heard heard;
     dt_wake *wake = listen_to(fx, &heard, 1);
@@ -183,7 +183,7 @@ RIG_TEST(a_server_that_is_emptied_says_so, private)
     dt_wake_stop(wake);
 }
 
-RIG_TEST(a_server_that_may_not_say_that_is_listened_to_all_the_same, private)
+RIG_TEST(a_server_that_denies_the_rights_for_tracking_is_used_nevertheless, private)
 {
     static const char *const forbidden[][2] = {
         {"resetchannels", "&*:wake"}, {"-client|tracking", "+ping"}, {"-client|id", "+ping"}};
@@ -198,7 +198,7 @@ RIG_TEST(a_server_that_may_not_say_that_is_listened_to_all_the_same, private)
     }
 }
 
-RIG_TEST(a_server_that_stands_still_is_noticed_by_its_missing_pong, private)
+RIG_TEST(a_hanging_server_is_noticed_by_its_missing_pong, private)
 {
     struct heard heard;
     fx->config.redis_timeout = 300;

@@ -26,7 +26,7 @@ static void move_row(struct fixture *fx, int64_t id, int64_t next_ms)
 
 /* ---- tests: nothing to do ---- */
 
-RIG_TEST(a_system_at_rest_has_no_drift_and_few_ticks, shared)
+RIG_TEST(an_idle_system_has_no_drift_and_few_ticks, shared)
 {
     fx->mysql.config.reconcile_slice = 300;
     open_reconciler(fx);
@@ -39,7 +39,7 @@ RIG_TEST(a_system_at_rest_has_no_drift_and_few_ticks, shared)
     assert_true(dt_shard_set_empty(&fx->wake));
 }
 
-RIG_TEST(nothing_is_done_for_shards_that_are_not_led, shared)
+RIG_TEST(shards_that_are_not_led_are_not_repaired, shared)
 {
     fx->leads = (struct dt_shard_set){0};
     dt_shard_set_add(&fx->leads, 2);
@@ -85,7 +85,7 @@ RIG_TEST(an_entry_without_a_job_is_removed_and_counted, shared)
     expect_drift(fx, 0, 2, 0);
 }
 
-RIG_TEST(an_entry_with_a_wrong_score_is_put_right_and_counted_once, shared)
+RIG_TEST(an_entry_with_a_wrong_score_is_corrected_and_counted_once, shared)
 {
     int64_t due_ms = START + 600000;
     settle(fx);
@@ -204,7 +204,7 @@ RIG_TEST(without_an_index_rows_are_counted_except_jobs_that_were_finished_by_han
     assert_true(fx->ticks < 14); /* and it sleeps in between */
 }
 
-RIG_TEST(a_job_finished_by_hand_is_tidied, shared)
+RIG_TEST(the_row_of_a_job_finished_by_hand_is_corrected, shared)
 {
     row(fx, 1, "t", "scheduled", START + 90000);
     row(fx, 2, "t", "scheduled", START + 90000);
@@ -252,7 +252,7 @@ RIG_TEST(held_jobs_do_not_hide_late_ones, shared)
     assert_int_equal(totals(fx).overdue, 10000); /* nothing is held: one slice */
 }
 
-RIG_TEST(held_jobs_are_read_past_for_ten_slices, shared)
+RIG_TEST(held_jobs_are_skipped_for_at_most_ten_slices, shared)
 {
     fx->mysql.config.reconcile_slice = 100;
     held_jobs_and_five_late_ones(fx, 1002, 1);
@@ -482,7 +482,7 @@ RIG_TEST(jobs_that_enter_the_horizon_are_loaded_and_not_counted_as_drift, shared
     expect_drift(fx, 0, 0, 0);
 }
 
-RIG_TEST(a_missing_entry_far_behind_is_found_by_the_full_scan, shared)
+RIG_TEST(a_missing_entry_far_ahead_is_found_by_the_full_scan, shared)
 {
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
@@ -511,13 +511,13 @@ static void expect_swapped_to_be_found(struct fixture *fx, int64_t apart_ms, int
     expect_drift(fx, 1, 1, 0);
 }
 
-RIG_TEST(a_missing_entry_beside_one_too_many_is_found_in_a_round_where_rows_are_few, shared)
+RIG_TEST(a_missing_entry_that_a_surplus_one_hides_is_found_in_a_round_if_rows_are_few, shared)
 {
     many_rows(fx, 2000, START + 60000, 1000);
     expect_swapped_to_be_found(fx, 1000, 65000);
 }
 
-RIG_TEST(a_missing_entry_beside_one_too_many_is_found_by_and_by_where_rows_are_many, shared)
+RIG_TEST(a_missing_entry_that_a_surplus_one_hides_is_found_eventually_if_rows_are_many, shared)
 {
     fx->mysql.config.reconcile_walk = 1000;
     many_rows(fx, 18000, START + 60000, 120);
@@ -547,7 +547,7 @@ RIG_TEST(every_part_of_many_rows_is_compared_in_its_turn, shared)
     }
 }
 
-RIG_TEST(looks_that_take_longer_than_a_period_leave_nothing_out, shared)
+RIG_TEST(comparisons_that_take_longer_than_a_period_skip_no_entry, shared)
 {
     fx->mysql.config.reconcile_period = 1000;
     many_rows(fx, 40, START + 600000, 60000);

@@ -5,7 +5,7 @@
 
 /* ---- rebuild ---- */
 
-RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared)
+RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_not_counted_as_drift, shared)
 {
     int64_t built = 0;
     fx->mysql.config.reconcile_slice = 100;
@@ -33,7 +33,7 @@ RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_is_no_drift, shared)
     expect_drift(fx, 0, 0, 0);
 }
 
-RIG_TEST(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared)
+RIG_TEST(a_rebuild_changes_neither_existing_entries_nor_other_shards, shared)
 {
     unsigned lost = dt_shard_of(&fx->map, 1);
     many_rows(fx, 100, START + 600000, 1000);
@@ -52,7 +52,7 @@ RIG_TEST(a_rebuild_leaves_alone_what_is_there_and_the_other_shards, shared)
     assert_int_equal(score(fx, 1), START + 600000);
 }
 
-RIG_TEST(a_request_that_came_before_the_lead_waits_for_it, shared)
+RIG_TEST(a_rebuild_requested_before_the_leadership_waits_for_it, shared)
 {
     struct dt_shard_set leads = fx->leads;
     fx->leads = (struct dt_shard_set){0};
@@ -66,7 +66,7 @@ RIG_TEST(a_request_that_came_before_the_lead_waits_for_it, shared)
         assert_int_equal(dt_shard_set_has(&fx->whole, shard), shard == 3);
 }
 
-RIG_TEST(slots_that_moved_are_filled_in_where_they_belong_and_removed_where_they_were, shared)
+RIG_TEST(moved_slots_are_added_to_their_new_shard_and_removed_from_the_old_one, shared)
 {
     many_rows(fx, 300, START + 300000, 1000);
     settle(fx);
@@ -169,7 +169,7 @@ static void two_processes(struct fixture *fx, struct process *a, struct process 
     process_loses(b, 1, 1);
 }
 
-RIG_TEST(one_process_fills_the_lost_sets_of_all, shared)
+RIG_TEST(one_process_fills_the_lost_sets_of_all_leaders, shared)
 {
     struct process a, b;
     two_processes(fx, &a, &b);
@@ -182,7 +182,7 @@ RIG_TEST(one_process_fills_the_lost_sets_of_all, shared)
     process_end(&b);
 }
 
-RIG_TEST(a_reconciler_that_waits_for_a_rebuild_adds_nothing_meanwhile, shared)
+RIG_TEST(a_reconciler_that_waits_for_a_rebuild_adds_no_entry, shared)
 {
     struct process a, b;
     int64_t n, heard_us = 0;
@@ -207,7 +207,7 @@ RIG_TEST(a_reconciler_that_waits_for_a_rebuild_adds_nothing_meanwhile, shared)
 }
 
 /* More than TELL_US after the pass began, so that something is noted; then it is not heard of any more. */
-RIG_TEST(another_process_takes_a_rebuild_over_when_its_process_falls_silent, shared)
+RIG_TEST(another_process_continues_a_rebuild_when_its_process_stops_reporting, shared)
 {
     struct process a, b;
     two_processes(fx, &a, &b);
@@ -272,7 +272,7 @@ static bool divided(struct fixture *fx, struct redis_server *second, struct proc
 }
 
 /* Of two servers the one of our own sets fails in the middle, and what is left of the pass is others'. */
-RIG_TEST(a_pass_that_is_left_with_others_sets_only_starts_over_with_its_own, private)
+RIG_TEST(a_pass_left_with_sets_of_others_only_starts_again_with_its_own_set, private)
 {
     struct redis_server second = {0};
     struct process a, others;

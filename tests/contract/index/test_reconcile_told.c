@@ -19,7 +19,7 @@ static void expect_seen_soon(struct fixture *fx)
 
 #define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
 
-RIG_TEST(nothing_but_the_full_scan_sees_what_is_far_behind, shared)
+RIG_TEST(only_the_full_scan_finds_faults_far_ahead, shared)
 {
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
@@ -54,7 +54,7 @@ RIG_TEST(a_full_scan_follows_the_gain_of_a_shard_at_once, shared)
     expect_seen_soon(fx);
 }
 
-RIG_TEST(a_full_scan_follows_at_once_when_redis_was_out_of_reach, shared)
+RIG_TEST(a_full_scan_follows_at_once_after_redis_was_unreachable, shared)
 {
     many_rows(fx, 2000, START + 60000, 1000);
     settle(fx);
@@ -64,7 +64,7 @@ RIG_TEST(a_full_scan_follows_at_once_when_redis_was_out_of_reach, shared)
     expect_seen_soon(fx);
 }
 
-RIG_TEST(a_full_scan_is_not_begun_anew_by_every_doubt, shared)
+RIG_TEST(not_every_doubt_restarts_a_running_full_scan, shared)
 {
     fx->mysql.config.reconcile_slice = 100;
     open_reconciler(fx);
@@ -146,7 +146,7 @@ RIG_TEST(near_entries_are_compared_soon_while_a_leader_waits_for_them, shared)
     assert_false(fx->begun);
 }
 
-RIG_TEST(a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared, private)
+RIG_TEST(a_shard_whose_redis_failed_a_call_is_not_reported_as_compared, private)
 {
     settle(fx);
     redis_fixture_text(fx->endpoints, 0, "CONFIG SET maxmemory 1");
@@ -165,7 +165,7 @@ RIG_TEST(a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared, p
     assert_true(score(fx, 1) > 0);
 }
 
-RIG_TEST(without_redis_a_tick_returns_and_is_wanted_again, private)
+RIG_TEST(without_redis_a_tick_returns_and_is_due_again, private)
 {
     many_rows(fx, 100, START + 60000, 1000);
     settle(fx);
@@ -180,7 +180,7 @@ RIG_TEST(without_redis_a_tick_returns_and_is_wanted_again, private)
     assert_int_equal(entries_below(fx, FAR), 100);
 }
 
-RIG_TEST(without_mysql_a_tick_returns_and_is_wanted_in_a_second, private)
+RIG_TEST(without_mysql_a_tick_returns_and_is_due_in_a_second, private)
 {
     struct dt_config config = fx->mysql.config;
     dt_store *nowhere, *there = fx->store;
@@ -251,7 +251,7 @@ static void *live(void *arg)
     return NULL;
 }
 
-RIG_TEST(jobs_that_live_meanwhile_lose_no_entry_and_are_no_drift, shared)
+RIG_TEST(jobs_that_change_during_a_rebuild_lose_no_entry_and_are_not_counted_as_drift, shared)
 {
     struct worker worker = {.fx = fx};
     assert_int_equal(pthread_create(&worker.thread, NULL, live, &worker), 0);

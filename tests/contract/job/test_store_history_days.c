@@ -25,7 +25,7 @@ static struct dt_insert insert(int64_t id, const char *key, unsigned char digest
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
 
-FRESH_TEST(the_key_of_an_archived_job_is_taken_until_it_expires)
+FRESH_TEST(the_key_of_an_archived_job_is_in_use_until_it_expires)
 {
     size_t done;
     fx.config.history_keys = 2 * DAY;

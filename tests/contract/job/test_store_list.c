@@ -32,7 +32,7 @@ FRESH_TEST(pages_follow_each_other_by_id_without_gap_or_overlap)
     assert_page(f, "70");
 }
 
-FRESH_TEST(a_page_that_is_just_full_at_the_end_says_so)
+FRESH_TEST(a_full_page_at_the_end_of_a_list_says_that_no_page_follows)
 {
     for (int64_t id = 1; id <= 3; id++)
         job_row(&fx, id, NULL);
@@ -40,7 +40,7 @@ FRESH_TEST(a_page_that_is_just_full_at_the_end_says_so)
     assert_page(all(1000), "1 2 3");
 }
 
-FRESH_TEST(jobs_that_vanish_between_pages_do_no_harm)
+FRESH_TEST(jobs_deleted_between_two_pages_do_not_disturb_the_list)
 {
     for (int64_t id = 1; id <= 6; id++)
         job_row(&fx, id, NULL);
@@ -313,7 +313,7 @@ FRESH_TEST(a_row_larger_than_a_page_is_a_page_of_its_own)
 }
 
 /* Small rows first: what is asked for next is more than a page has, and the rest of it is left with the server. */
-FRESH_TEST(large_rows_after_small_ones_are_not_read_for_nothing)
+FRESH_TEST(large_rows_after_small_ones_are_not_read_in_vain)
 {
     fat(1, 90, 10);
     fat(91, 60, 800000);

@@ -60,7 +60,7 @@ FRESH_TEST(a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_fa
 }
 
 /* The order of jobs that alternate between two bands of the index holds across windows of either. */
-FRESH_TEST(a_list_by_due_time_merges_what_many_windows_have)
+FRESH_TEST(a_list_by_due_time_merges_the_jobs_of_many_windows)
 {
     job_row(&fx, 1, NULL);
     job_rows_multiply(&fx, 3000, 0);
@@ -98,7 +98,7 @@ static void finished(int64_t id, const char *table, const char *what, int64_t fi
         job_rows_archive(&fx, "id = %lld", (long long)id);
 }
 
-FRESH_TEST(a_list_of_finished_jobs_goes_on_in_history)
+FRESH_TEST(a_list_of_finished_jobs_continues_in_history)
 {
     job_row(&fx, 1, "finished_at = 500"); /* lives: an earlier attempt ended */
     finished(2, "jobs", "succeeded", 500, 1500);

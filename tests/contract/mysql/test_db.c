@@ -47,7 +47,7 @@ static void kill_session(struct rig *rig)
 
 static const char insert[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?)";
 
-RIG_TEST(values_come_back_as_they_were_given)
+RIG_TEST(values_are_read_back_as_they_were_written)
 {
     static const char bytes[] = {'\xff', 0, '\x80', '\'', '\\', '\xc3', ' ', 'x', ' '};
     char *big = malloc(300000);
@@ -156,7 +156,7 @@ RIG_TEST(a_json_parameter_can_be_joined)
     OK(dt_db_end(rig->db, &err));
 }
 
-RIG_TEST(many_rows_are_inserted_as_one_by_one)
+RIG_TEST(many_rows_are_inserted_with_the_same_result_as_one_by_one)
 {
     enum { ROWS = 2500 };
     static const char or_keep[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE id = id";
@@ -260,7 +260,7 @@ RIG_TEST(rows_larger_than_a_packet_are_sent_in_several)
     free(payload);
 }
 
-RIG_TEST(errors_have_their_statuses)
+RIG_TEST(errors_of_mysql_map_to_statuses)
 {
     dt_db *db = rig->db;
     struct dt_str longer = DT_STR_LIT("longer than twenty bytes");
@@ -466,7 +466,7 @@ RIG_TEST(a_stream_that_ends_early_does_not_read_the_remaining_rows)
     assert_int_equal(ask(rig->db, "SELECT 8"), 8);
 }
 
-RIG_TEST(a_stream_that_breaks_off_ends_and_says_so)
+RIG_TEST(a_stream_that_breaks_off_ends_with_an_error)
 {
     int rows = 0;
     fill_with(rig, 200, 500000);

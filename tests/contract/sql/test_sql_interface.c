@@ -65,7 +65,7 @@ FRESH_TEST(v_jobs_shows_the_slot_that_the_dispatcher_uses)
     }
 }
 
-FRESH_TEST(v_overdue_lists_what_should_have_happened)
+FRESH_TEST(v_overdue_lists_jobs_that_should_have_been_sent_or_reported)
 {
     job_row(&fx, 1, NULL);
     job_row(&fx, 2, "next_at = " SQL_NOW " - 5000");

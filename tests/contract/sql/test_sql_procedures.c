@@ -275,7 +275,7 @@ FRESH_TEST(dt_explain_shows_rows_of_the_inbox)
     assert_null(strstr(answer("CALL dt_explain(7)"), "inbox"));
 }
 
-FRESH_TEST(dt_clear_halt_lets_the_operator_choose)
+FRESH_TEST(dt_clear_halt_lets_the_operator_choose_whether_the_batch_was_sent)
 {
     static const char halted[] =
         "UPDATE shards SET halted = 'why', inflight = '[[7,1,1]]', send_n = 1, ledger_offset = 40, "

@@ -177,7 +177,7 @@ RIG_TEST(a_migration_tolerates_a_statement_done_before_its_step_was_stored)
     dt_store_free(store);
 }
 
-RIG_TEST(migrations_that_were_run_by_hand_before_do_no_harm)
+RIG_TEST(migrations_that_were_run_by_hand_before_are_tolerated)
 {
     dt_store *store = mysql_fixture_store(fx);
     OK(dt_store_migrate(store, NULL, &err));

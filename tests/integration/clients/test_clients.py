@@ -45,14 +45,14 @@ def refused_handshakes(api):
 
 
 @half(0)
-def test_its_linters_find_nothing_and_a_consumer_that_is_killed_accounts_for_a_thousand_jobs(programs, api, topic):
+def test_each_clients_linters_pass_and_a_killed_consumer_accounts_for_a_thousand_jobs(programs, api, topic):
     for command in programs.language.linters:
         programs.run(command)
     thousand(programs, api, topic, "kafka")
 
 
 @half(1)
-def test_its_own_tests_pass_and_a_worker_that_is_killed_accounts_for_a_thousand_jobs(programs, api, topic):
+def test_each_clients_own_tests_pass_and_a_killed_worker_accounts_for_a_thousand_jobs(programs, api, topic):
     if "DUETIME_CA_FILE" not in programs.env:  # they read what goes between client and API
         programs.run(programs.language.tests)
     thousand(programs, api, topic, "pull")

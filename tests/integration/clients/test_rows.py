@@ -22,7 +22,7 @@ def prepare(language, stack):
 
 
 @pytest.mark.parametrize(("language", "row"), cases())
-def test_a_row_holds(stack, api, topic, tmp_path, language, row):
+def test_each_row_of_the_table_of_client_guarantees_holds(stack, api, topic, tmp_path, language, row):
     prepare(language, stack)
     programs = Programs(stack, language, tmp_path / "effects.log")
     try:

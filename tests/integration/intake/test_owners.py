@@ -38,7 +38,7 @@ def token(stack, admin, name, **members):
     return made
 
 
-def test_an_operation_continues_beside_hundreds_of_another_owner(stack, admin):
+def test_an_operation_continues_while_another_owner_runs_hundreds_of_operations(stack, admin):
     crowd = token(stack, admin, "crowd", topics=["crowd."])
     assert admin.put("/v1/topics/crowd.jobs", {"delivery": "pull"}).status == 201
     assert admin.put("/v1/topics/calm.jobs", {"delivery": "pull"}).status == 201

@@ -151,7 +151,7 @@ def test_a_topic_with_thousands_of_overdue_jobs_does_not_block_others(stack, api
     assert_in_order(hot_consumer.all())
 
 
-def test_two_topics_with_thousands_overdue_share_each_batch(stack, api, topic, consume, stopped):
+def test_two_topics_with_thousands_of_overdue_jobs_share_each_batch(stack, api, topic, consume, stopped):
     one, other, count = topic + "-a", topic + "-b", 6000
     first, second = consume(one), consume(other)
     with stopped:
@@ -212,7 +212,7 @@ def test_a_consumer_that_never_reports_does_not_block_others(stack, api, topic, 
     assert batches_waited(stack, topic, dead, "finished_at")[-1] <= to_see(stack, count)
 
 
-def test_a_paused_topic_with_thousands_of_overdue_jobs_costs_others_a_few_scans(stack, api, topic, consume, stopped):
+def test_a_paused_topic_with_thousands_of_overdue_jobs_delays_others_by_a_few_scans_only(stack, api, topic, consume, stopped):
     paused, count = topic + "-paused", 20000
     consumer, paused_consumer = consume(topic), consume(paused)
     with stopped:
@@ -233,7 +233,7 @@ def test_a_paused_topic_with_thousands_of_overdue_jobs_costs_others_a_few_scans(
     assert_in_order(paused_consumer.all())
 
 
-def test_an_unwritable_topic_costs_others_a_few_scans(stack, api, topic, consume, stopped):
+def test_an_unwritable_topic_delays_others_by_a_few_scans_only(stack, api, topic, consume, stopped):
     gone, count = topic + "-gone", 20000
     consumer = consume(topic)
     with stopped:
@@ -267,7 +267,7 @@ def test_without_redis_a_topic_with_thousands_of_overdue_jobs_does_not_block_oth
     assert batches_waited(stack, topic, hot)[-1] <= to_see(stack, count)
 
 
-def test_thousands_due_at_one_instant_are_sent_in_order_and_do_not_block_others(stack, api, topic, consume, small_batches):
+def test_thousands_of_jobs_due_at_one_instant_are_sent_in_order_and_do_not_block_others(stack, api, topic, consume, small_batches):
     count = 20000
     for seconds in (8, 30, 120, 600):  # retries until the jobs exist before they are due
         name, hot = f"{topic}-{seconds}", f"{topic}-{seconds}-hot"

@@ -95,7 +95,7 @@ def last_attempt(api, job):
     return attempts[-1] if attempts else {"status": None}
 
 
-def test_one_message_over_its_topics_own_limit_among_a_full_batch_fails_alone(stack, api, kafka, consume):
+def test_one_message_of_a_full_batch_that_is_over_its_topics_size_limit_fails_alone(stack, api, kafka, consume):
     small, other = kafka.make(), kafka.make()
     consumer, journal = consume(small, other), Journal()
     warm(api, consumer, small, other)
@@ -118,7 +118,7 @@ def test_one_message_over_its_topics_own_limit_among_a_full_batch_fails_alone(st
     assert {row["attempt_status"]: row["n"] for row in counts}["undeliverable"] == 1
 
 
-def test_many_messages_over_the_limit_cost_themselves_only_and_follow_the_retry_policy(stack, api, kafka, consume):
+def test_many_messages_over_the_size_limit_fail_alone_and_follow_the_retry_policy(stack, api, kafka, consume):
     topic = kafka.make()
     consumer, journal = consume(topic), Journal()
     warm(api, consumer, topic)
@@ -270,7 +270,7 @@ def take_over_anew(stack):
         stack.start(part)
 
 
-def test_foreign_records_in_the_ledger_halt_nothing_and_are_logged(stack, api, kafka, consume):
+def test_foreign_records_in_the_ledger_halt_no_shard_and_are_logged(stack, api, kafka, consume):
     topic = kafka.make()
     consumer, journal = consume(topic), Journal()
     warm(api, consumer, topic)

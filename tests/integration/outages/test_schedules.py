@@ -29,7 +29,7 @@ def look_at_all(connection):
         cursor.execute("UPDATE schedule_fires SET look_at = 1")
 
 
-def test_locked_schedules_are_retried_now_and_then(stack, api, topic):
+def test_locked_schedules_are_retried_periodically(stack, api, topic):
     [name] = make_schedules(api, topic, 1)
     connection, holder = connect(stack), connect(stack)
 

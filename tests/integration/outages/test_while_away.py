@@ -144,7 +144,7 @@ def scene(stack, api, topic, consume):
 
 
 @pytest.mark.parametrize("server", PARTS)
-def test_each_row_of_the_table_is_true(scene, server):
+def test_each_row_of_the_table_of_outages_is_true(scene, server):
     cells = table()[server]
     assert cells.keys() == ACTIONS.keys()
     if server == "MySQL":

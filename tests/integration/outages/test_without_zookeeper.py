@@ -91,7 +91,7 @@ def test_zookeeper_can_be_removed_and_added_in_rolling_restarts(installation):
     assert all(after[shard] > before[shard] for shard in before), (before, after)
 
 
-def test_readiness_and_info_show_what_elects(stack):
+def test_readiness_and_info_show_which_server_elects_leaders(stack):
     balanced(stack)
     api = Rest(stack["DUETIME_URL"])
     assert api.get("/v1/info").json["configured"]["election"] == "mysql"

@@ -126,7 +126,7 @@ RIG_TEST(a_revoked_token_is_denied_while_its_caller_is_still_served)
     dt_caller_clear(&served);
 }
 
-RIG_TEST(scopes_edited_into_nonsense_give_nothing)
+RIG_TEST(unreadable_scopes_after_a_manual_edit_grant_no_right)
 {
     struct dt_caller caller;
     f->tokens[0].scopes = dt_str("write,everything");
@@ -152,7 +152,7 @@ static bool lets_in_without_a_token(struct fixture *f)
     return status == DT_OK;
 }
 
-RIG_TEST(once_tokens_are_required_they_stay_so_until_waived)
+RIG_TEST(once_tokens_are_required_they_stay_required_until_that_is_waived)
 {
     assert_int_equal(dt_auth_set(f->auth, NULL, 0, DT_TOKENS_NEVER_MADE), DT_OK);
     assert_true(lets_in_without_a_token(f));

@@ -17,7 +17,7 @@ RIG_TEST(a_batch_of_refusals_needs_no_committer)
     request_clear(&req);
 }
 
-RIG_TEST(outcomes_become_results)
+RIG_TEST(outcomes_of_rows_become_results_of_elements)
 {
     static const struct {
         dt_status status;
@@ -49,7 +49,7 @@ RIG_TEST(outcomes_become_results)
 }
 
 /* The queue bounds bytes, too, and large elements of batches must leave half of these to others. */
-RIG_TEST(chunks_of_many_bytes_weigh_as_more_rows)
+RIG_TEST(chunks_of_many_bytes_are_charged_as_more_rows)
 {
     enum { ROOM = 8, LARGE = 3000 };
     struct dt_request req;
@@ -101,7 +101,7 @@ RIG_TEST(the_number_of_queued_chunks_of_a_batch_is_bounded)
     request_clear(&req);
 }
 
-RIG_TEST(batches_share_half_of_the_queue_and_wait_in_line)
+RIG_TEST(batches_share_half_of_the_queue_and_wait_in_order)
 {
     struct dt_request req[3];
     dt_batch *batch[3];
@@ -184,7 +184,7 @@ RIG_TEST(chunks_that_share_a_key_are_committed_one_after_the_other)
     request_clear(&req);
 }
 
-RIG_TEST(kept_elements_do_not_need_their_text_any_more)
+RIG_TEST(copied_elements_no_longer_need_their_text)
 {
     struct dt_request req;
     char text[] = "{\"topic\":\"t\",\"key\":\"k\",\"delay\":5,\"payload\":[1,2,3],\"headers\":{\"a\":\"b\"}}";

@@ -44,7 +44,7 @@ static void answer_all(struct dt_request *req, dt_batch **batch, int n)
     }
 }
 
-RIG_TEST(a_batch_that_leaves_the_gate_passes_its_place_on)
+RIG_TEST(a_batch_that_leaves_the_queue_passes_its_room_on)
 {
     struct dt_request req[4];
     dt_batch *batch[4];
@@ -63,7 +63,7 @@ RIG_TEST(a_batch_that_leaves_the_gate_passes_its_place_on)
     assert_int_equal(resumed, 4);
 }
 
-RIG_TEST(an_expired_batch_leaves_the_line_and_reports_its_results)
+RIG_TEST(an_expired_batch_is_removed_from_the_queue_and_reports_its_results)
 {
     struct dt_request req[3];
     dt_batch *batch[3];
@@ -99,7 +99,7 @@ RIG_TEST(an_expired_batch_leaves_the_line_and_reports_its_results)
     request_clear(&req[2]);
 }
 
-RIG_TEST(stopping_the_server_ends_every_wait_at_the_gate)
+RIG_TEST(stopping_the_server_ends_every_wait_of_batches)
 {
     struct dt_request req[3];
     dt_batch *batch[3];
@@ -172,7 +172,7 @@ RIG_TEST(an_incomplete_body_is_answered_when_all_chunks_returned)
     assert_int_equal(resumed, 0);
 }
 
-RIG_TEST(a_batch_ends_early_when_memory_is_scarce_and_says_so)
+RIG_TEST(a_batch_that_ends_early_because_memory_is_scarce_says_so)
 {
     struct dt_request req;
     struct dt_hold others;
@@ -199,7 +199,7 @@ RIG_TEST(a_batch_ends_early_when_memory_is_scarce_and_says_so)
     dt_hold_less(&others, DT_HOLD_ALL);
 }
 
-RIG_TEST(two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes)
+RIG_TEST(two_hundred_kilobytes_of_line_feeds_do_not_lead_to_an_answer_of_megabytes)
 {
     struct dt_request req;
     request_init(&req);
@@ -245,7 +245,7 @@ static void answer_and_end(struct dt_request *req, dt_batch *batch)
 static const char no_topic[] = "{\"topic\":\"hidden\",\"delay\":5}";
 static const char no_job[] = "{\"topic\":\"t\",\"delay\":-5}";
 
-RIG_TEST(a_batch_reports_its_refused_elements_and_rests_until_its_time)
+RIG_TEST(a_batch_reports_its_refused_elements_and_pauses_for_the_time_it_is_given)
 {
     struct dt_request req;
     rest_us = INT64_C(3000000);
@@ -262,7 +262,7 @@ RIG_TEST(a_batch_reports_its_refused_elements_and_rests_until_its_time)
     answer_and_end(&req, batch);
 }
 
-RIG_TEST(a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs)
+RIG_TEST(a_batch_pauses_at_most_until_its_deadline_or_until_the_server_stops)
 {
     struct dt_request req[2];
     rest_us = INT64_C(500000000);
@@ -316,7 +316,7 @@ RIG_TEST(all_elements_of_a_batch_cut_off_by_its_client_count_as_refused)
 }
 
 /* Its body dripped until its time was up; or it was too long, and its client left before an answer. */
-RIG_TEST(refused_elements_of_a_batch_without_a_rest_are_counted_once)
+RIG_TEST(refused_elements_of_a_batch_without_a_pause_are_counted_once)
 {
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", no_topic}, 3);
@@ -338,7 +338,7 @@ RIG_TEST(refused_elements_of_a_batch_without_a_rest_are_counted_once)
     assert_int_equal(refused_elements, 5);
 }
 
-RIG_TEST(a_batch_rests_first_if_its_token_has_a_debt)
+RIG_TEST(a_batch_pauses_first_if_its_token_has_too_many_refused_elements)
 {
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, NULL, 0);
@@ -361,7 +361,7 @@ RIG_TEST(a_batch_rests_first_if_its_token_has_a_debt)
     assert_int_equal(places_left, 1);
 }
 
-RIG_TEST(no_more_batches_of_a_token_rest_than_there_are_places)
+RIG_TEST(the_number_of_paused_batches_of_a_token_is_bounded)
 {
     struct dt_request req[2];
     rest_us = INT64_C(3000000);

@@ -79,7 +79,7 @@ TEST(a_hold_releases_no_more_than_it_has)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(a_hold_can_be_set_up_and_down)
+TEST(a_hold_can_be_raised_and_lowered)
 {
     struct dt_budget budget;
     struct dt_hold hold;

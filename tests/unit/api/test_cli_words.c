@@ -8,7 +8,7 @@
 #define READ(call, err, ...)                                                                                           \
     dt_cli_read_words((int)(sizeof(WORDS(__VA_ARGS__)) / sizeof(char *)), WORDS(__VA_ARGS__), call, err)
 
-TEST(distances_count_letters_and_swaps)
+TEST(the_distance_of_words_counts_changed_letters_and_swaps)
 {
     assert_int_equal(dt_cli_distance("topic", "topic", 3), 0);
     assert_int_equal(dt_cli_distance("tpic", "topic", 3), 1);

@@ -35,7 +35,7 @@ TEST(a_large_commit_overlaps_a_running_one)
     assert_int_equal(dt_commit_window_begin_at(&g, DT_COMMIT_WINDOW_ROWS), 0);
 }
 
-TEST(beside_two_commits_only_a_large_or_late_one_begins)
+TEST(while_two_commits_run_a_third_begins_only_if_it_is_large_or_late)
 {
     struct dt_commit_window g = {0};
     dt_commit_window_begun(&g, 1000);

@@ -88,7 +88,7 @@ CURSOR_TEST(a_cursor_of_one_bound_token_is_not_for_another)
     }
 }
 
-CURSOR_TEST(whoever_changes_one_character_has_no_cursor)
+CURSOR_TEST(a_cursor_with_one_changed_character_is_refused)
 {
     for (size_t i = 0; i < f->text.n; i++) {
         char was = f->text.p[i];
@@ -102,7 +102,7 @@ CURSOR_TEST(whoever_changes_one_character_has_no_cursor)
     assert_false(opens(f, &f->list, DT_STR_NONE));
 }
 
-CURSOR_TEST(nothing_can_be_read_in_a_cursor)
+CURSOR_TEST(a_cursor_does_not_reveal_its_contents)
 {
     char quads[256], raw[256];
     size_t n = 0, padded = (f->text.n + 3) / 4 * 4;
@@ -122,7 +122,7 @@ CURSOR_TEST(nothing_can_be_read_in_a_cursor)
     dt_strbuf_clear(&again);
 }
 
-CURSOR_TEST(a_place_may_be_empty_or_long)
+CURSOR_TEST(the_position_in_a_cursor_may_be_empty_or_long)
 {
     char longest[300];
     struct dt_str position;

@@ -152,7 +152,7 @@ RIG_TEST(a_payload_broken_by_hand_is_shown_as_base64)
 
 /* ---- base64 ---- */
 
-RIG_TEST(base64_goes_there_and_back)
+RIG_TEST(base64_is_decoded_to_what_was_encoded)
 {
     char bytes[64], back[64];
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -168,7 +168,7 @@ RIG_TEST(base64_goes_there_and_back)
     }
 }
 
-RIG_TEST(base64_that_is_not_exact_is_refused)
+RIG_TEST(base64_that_is_not_canonical_is_refused)
 {
     static const char *const bad[] = {
         "A", "AA", "AAA", "=AAA", "A=AA", "A===", "====", "AAAA=", "AA==AAAA", "AB==", "AAB=", "AA A", "AA\nA", "A_-A"};

@@ -56,7 +56,7 @@ TEST(a_cached_answer_is_used_until_it_is_too_old)
     dt_kept_free(kept);
 }
 
-TEST(an_answer_that_took_long_may_be_older)
+TEST(an_answer_that_took_long_to_make_is_cached_longer)
 {
     dt_kept *kept = kept_for(SHARE);
     takes_us = 300;
@@ -71,7 +71,7 @@ TEST(an_answer_that_took_long_may_be_older)
     dt_kept_free(kept);
 }
 
-TEST(a_failed_answer_is_not_kept)
+TEST(a_failed_answer_is_not_cached)
 {
     dt_kept *kept = kept_for(0);
     fails = DT_UNAVAILABLE;

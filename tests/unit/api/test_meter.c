@@ -197,7 +197,7 @@ TEST(an_unused_share_moves_to_other_processes_within_seconds)
     drop_world(&w);
 }
 
-TEST(a_process_that_starts_beside_another_refuses_no_request_below_the_quota)
+TEST(a_process_that_starts_while_another_runs_refuses_no_request_below_the_quota)
 {
     struct world w;
     int64_t passed[METERS];
@@ -210,7 +210,7 @@ TEST(a_process_that_starts_beside_another_refuses_no_request_below_the_quota)
     drop_world(&w);
 }
 
-TEST(a_share_that_is_not_renewed_is_an_equal_part)
+TEST(a_share_that_is_not_renewed_becomes_an_equal_part)
 {
     struct world w;
     int64_t passed[METERS];
@@ -267,7 +267,7 @@ TEST(pending_jobs_are_the_last_count_plus_admitted_jobs)
     dt_meter_free(meter);
 }
 
-TEST(a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_a_count_with_its_share)
+TEST(before_a_count_with_its_share_one_of_several_processes_admits_a_tenth_of_pending_jobs)
 {
     bool fresh = false;
     struct dt_quota_claim claim = {0};
@@ -290,7 +290,7 @@ TEST(a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_a_count
 }
 
 /* It took itself for alone when it was asked to count, or was so at an earlier count. */
-TEST(a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_be_pending)
+TEST(one_of_several_processes_admits_at_most_a_tenth_of_the_pending_quota)
 {
     dt_meter *meter = pending_meter(1000, 1);
     assert_true(dt_meter_wants_pending(meter));

@@ -60,7 +60,7 @@ static bool is_next(int64_t now_us, struct dt_str topic)
     return line && dt_str_eq(line->topic, topic);
 }
 
-FRESH_TEST(test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_came_whatever_else_they_ask_for)
+FRESH_TEST(test_pops_of_a_topic_wait_in_one_line_in_order_of_arrival_whatever_else_they_request)
 {
     struct dt_pop_waiter *first = stand(WISH(0, A));
     struct dt_pop_waiter *second = stand(WISH(7, B, A));
@@ -79,7 +79,7 @@ FRESH_TEST(test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_cam
 }
 
 /* Each pop has another time to report and another list of topics: these are the caller's to choose. */
-FRESH_TEST(test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_waited_for)
+FRESH_TEST(test_an_offer_makes_one_line_ready_however_its_topic_is_waited_for)
 {
     char names[100][16];
     for (int i = 0; i < 100; i++) {
@@ -93,7 +93,7 @@ FRESH_TEST(test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_wai
     assert_null(dt_pop_lines_next_ready(&lines, 0));
 }
 
-FRESH_TEST(test_the_last_pop_of_a_ready_line_says_so_when_it_leaves)
+FRESH_TEST(test_removing_the_last_pop_of_a_ready_line_reports_that_it_was_ready)
 {
     struct dt_pop_waiter *first = stand(WISH(0, A));
     struct dt_pop_waiter *last = stand(WISH(0, A));
@@ -117,7 +117,7 @@ FRESH_TEST(test_locked_rows_are_tried_again_less_and_less_often)
     assert_int_equal(dt_pop_lines_next_us(&lines), DT_POP_LATER_US);
 }
 
-FRESH_TEST(test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one)
+FRESH_TEST(test_an_owner_with_many_ready_lines_gets_as_many_turns_as_an_owner_with_one)
 {
     char names[200][16];
     for (int i = 0; i < 200; i++) {

@@ -7,7 +7,7 @@
 #define ELEMENT (SECOND / DT_REFUSED_RATE)
 #define START   (1000 * SECOND)
 
-TEST(a_burst_of_refusals_is_free_and_more_cause_a_rest)
+TEST(a_burst_of_refusals_is_free_and_further_ones_cause_a_pause)
 {
     struct dt_refusals refusals = {0};
     assert_int_equal(dt_refusals_add(&refusals, DT_REFUSED_BURST - 1, START), 0);
@@ -28,7 +28,7 @@ TEST(refusals_of_a_waiting_client_are_limited_to_the_rate)
     assert_in_range(refused, 60 * DT_REFUSED_RATE, DT_REFUSED_BURST + 61 * DT_REFUSED_RATE);
 }
 
-TEST(a_rest_is_bounded_and_a_debt_expires_within_seconds)
+TEST(a_pause_is_bounded_and_refusals_are_forgotten_within_seconds)
 {
     struct dt_refusals refusals = {0};
     for (int i = 0; i < 100; i++)

@@ -132,13 +132,13 @@ static void assert_refused(const struct dt_route *row)
     assert_null(router);
 }
 
-TEST(a_table_with_too_many_parameters_is_refused)
+TEST(a_route_with_too_many_parameters_is_refused)
 {
     static const struct dt_route bad = {"GET", "/{a}/{b}/{c}", DT_SCOPE_READ, DT_WALL_FILTER, .body = DT_BODY_NONE};
     assert_refused(&bad);
 }
 
-TEST(a_row_without_a_wall_or_with_one_that_contradicts_it_is_refused)
+TEST(a_route_without_a_tenant_wall_or_with_a_contradicting_one_is_refused)
 {
     static const struct dt_route bad[] = {
         {.method = "GET", .path = "/a", .scope = DT_SCOPE_READ},
@@ -193,7 +193,7 @@ TEST(media_types_are_read_without_case_and_parameters)
     assert_int_equal(dt_media_parse(dt_str("application/x-www-form-urlencoded")), DT_MEDIA_OTHER);
 }
 
-TEST(every_route_of_the_api_finds_itself)
+TEST(every_route_of_the_api_is_found_by_its_own_path)
 {
     size_t n;
     const struct dt_route *routes = dt_routes(&n);

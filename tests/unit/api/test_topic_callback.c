@@ -97,7 +97,7 @@ static dt_status keep(struct body_rig *f, const char *text, struct dt_topic *out
     return dt_topic_callback_keep(f->json, &there, &t, &f->faults, out);
 }
 
-RIG_TEST(stars_keep_the_stored_value)
+RIG_TEST(three_stars_keep_the_stored_value)
 {
     struct dt_topic t;
     assert_ok(f, keep(f, "{" URL "\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t),
@@ -112,7 +112,7 @@ RIG_TEST(stars_keep_the_stored_value)
     assert_string_equal(pointers(f), "/callback_secret");
 }
 
-RIG_TEST(stars_do_not_keep_a_secret_for_another_destination)
+RIG_TEST(three_stars_do_not_keep_a_secret_for_another_destination)
 {
     static const char *const others[] = {
         "\"callback_url\":\"http://a.test/x\"", "\"callback_url\":\"https://a.test:8443/x\"",

@@ -54,7 +54,7 @@ static bool dies(enum dt_wall wall, int status, bool asks, struct dt_str found)
     return WIFSIGNALED(end) && WTERMSIG(end) == SIGABRT;
 }
 
-TEST(an_answer_that_did_not_pass_the_wall_ends_the_process)
+TEST(an_answer_that_skipped_the_tenant_check_aborts_the_process)
 {
     static const enum dt_wall walls[] = {DT_WALL_ROW_IN_PATH, DT_WALL_IN_BODY, DT_WALL_FILTER};
     for (size_t i = 0; i < sizeof(walls) / sizeof(*walls); i++) {

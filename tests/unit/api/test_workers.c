@@ -266,7 +266,7 @@ FRESH_TEST(each_request_is_run_once_and_answered_once)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(a_worker_does_not_touch_a_request_that_its_handler_handed_on)
+FRESH_TEST(a_worker_does_not_touch_a_request_that_its_handler_passed_to_another_thread)
 {
     start(1);
     rig->calls[0].handed_on = true;
@@ -375,7 +375,7 @@ FRESH_TEST(long_requests_of_a_single_caller_run_together)
     }
 }
 
-FRESH_TEST(beside_other_callers_long_requests_run_one_at_a_time_with_rests)
+FRESH_TEST(if_other_callers_wait_long_requests_run_one_at_a_time_with_pauses)
 {
     struct call *calls = rig->calls;
     enum { TOOK_US = 30000 };
@@ -433,7 +433,7 @@ FRESH_TEST(a_pool_grows_while_requests_wait_and_tolerates_failed_starts)
     let_go(&rig->calls[1]);
 }
 
-FRESH_TEST(a_full_queue_refuses_and_says_so)
+FRESH_TEST(a_full_queue_refuses_requests_with_a_reason)
 {
     struct call *calls = rig->calls;
     start(1);
@@ -452,7 +452,7 @@ FRESH_TEST(a_full_queue_refuses_and_says_so)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(an_expired_request_leaves_the_queue_and_the_others_keep_their_order)
+FRESH_TEST(an_expired_request_is_removed_and_the_others_keep_their_order)
 {
     struct call *calls = rig->calls;
     int64_t us = now_us();
@@ -608,7 +608,7 @@ FRESH_TEST(stopping_refuses_waiting_requests_and_lets_running_ones_end)
     assert_shown(0, 0);
 }
 
-FRESH_TEST(requests_after_the_end_are_refused)
+FRESH_TEST(requests_after_the_pool_has_stopped_are_refused)
 {
     start(1);
     dt_workers_stop(rig->pool);

@@ -64,7 +64,7 @@ static inline void at_each_call(dt_status (*work)(void))
     assert_in_range(n, 2, MOST - 1);
 }
 
-/* EACH_CALL_TEST(json_is_read_or_not) { … return status; }: a test whose work is done at each of its calls. */
+/* EACH_CALL_TEST(out_of_memory_json_is_read_or_fails) { … return status; }: a test whose work is done at each of its calls. */
 #define EACH_CALL_TEST(name)                                                                                           \
     static dt_status work_of_##name(void);                                                                             \
     TEST(name)                                                                                                         \

@@ -75,7 +75,7 @@ TEST(with_more_queues_than_room_each_owner_gets_a_place_first)
     assert_int_equal(queues[3].quota, 1);
 }
 
-TEST(timeouts_get_a_quarter_beside_other_queues_and_everything_alone)
+TEST(timeouts_get_a_quarter_if_other_queues_wait_and_otherwise_everything)
 {
     struct dt_fair_queue queues[] = {{.waiting = 5000, .timeouts = true}, {.waiting = 5000}};
     dt_fair_share(queues, N(queues), 2000);
@@ -225,7 +225,7 @@ TEST(the_smallest_room_has_a_place_for_one)
     dt_shares_clear(&shares);
 }
 
-TEST(amounts_are_shared_as_places_are)
+TEST(amounts_are_shared_by_the_same_rule_as_places)
 {
     struct dt_shares bytes = {.total = 800, .part = 2};
     size_t most = 0;

@@ -6,7 +6,7 @@ static struct dt_error err;
 
 /* ---- base ---- */
 
-EACH_CALL_TEST(json_is_read_or_not)
+EACH_CALL_TEST(out_of_memory_json_is_read_or_fails)
 {
     dt_json *json = NULL;
     STRBUF(text);
@@ -26,7 +26,7 @@ EACH_CALL_TEST(json_is_read_or_not)
     return status;
 }
 
-EACH_CALL_TEST(a_job_is_written_whole_or_the_buffer_fails)
+EACH_CALL_TEST(out_of_memory_a_job_is_written_completely_or_the_buffer_fails)
 {
     const struct dt_job job = {.id = 7,
                                .topic = DT_STR_LIT("t"),
@@ -47,7 +47,7 @@ EACH_CALL_TEST(a_job_is_written_whole_or_the_buffer_fails)
     return status;
 }
 
-EACH_CALL_TEST(a_configuration_is_loaded_or_not)
+EACH_CALL_TEST(out_of_memory_a_configuration_is_loaded_or_fails)
 {
     struct dt_config config;
     dt_status status = dt_config_load(&config, NULL, &err);
@@ -57,7 +57,7 @@ EACH_CALL_TEST(a_configuration_is_loaded_or_not)
     return status;
 }
 
-EACH_CALL_TEST(a_metric_is_there_or_not)
+EACH_CALL_TEST(out_of_memory_a_metric_is_registered_or_fails)
 {
     static int tries;
     struct dt_strbuf out = {0};
@@ -75,7 +75,7 @@ EACH_CALL_TEST(a_metric_is_there_or_not)
     return there ? DT_OK : DT_NOMEM;
 }
 
-EACH_CALL_TEST(a_mailbox_is_made_or_not)
+EACH_CALL_TEST(out_of_memory_a_mailbox_is_made_or_fails)
 {
     dt_mailbox *box = NULL;
     dt_status status = dt_mailbox_new(&box);
@@ -85,7 +85,7 @@ EACH_CALL_TEST(a_mailbox_is_made_or_not)
 
 /* ---- store and index ---- */
 
-EACH_CALL_TEST(counters_are_whole_or_said_to_be_not)
+EACH_CALL_TEST(out_of_memory_counters_are_complete_or_marked_incomplete)
 {
     struct dt_counts counts;
     char names[100][8];
@@ -101,7 +101,7 @@ EACH_CALL_TEST(counters_are_whole_or_said_to_be_not)
     return whole ? DT_OK : DT_NOMEM;
 }
 
-EACH_CALL_TEST(a_list_of_claims_is_read_or_not)
+EACH_CALL_TEST(out_of_memory_a_list_of_claims_is_read_or_fails)
 {
     struct dt_inflight claims = {0};
     STRBUF(text);
@@ -117,7 +117,7 @@ EACH_CALL_TEST(a_list_of_claims_is_read_or_not)
     return status;
 }
 
-EACH_CALL_TEST(a_store_is_made_or_not)
+EACH_CALL_TEST(out_of_memory_a_store_is_made_or_fails)
 {
     struct dt_config config;
     dt_store *store = NULL;
@@ -129,7 +129,7 @@ EACH_CALL_TEST(a_store_is_made_or_not)
     return status;
 }
 
-EACH_CALL_TEST(endpoints_are_read_or_not)
+EACH_CALL_TEST(out_of_memory_endpoints_are_read_or_fail)
 {
     struct dt_endpoint *endpoints;
     unsigned n;
@@ -140,7 +140,7 @@ EACH_CALL_TEST(endpoints_are_read_or_not)
     return status;
 }
 
-EACH_CALL_TEST(an_index_is_made_or_not)
+EACH_CALL_TEST(out_of_memory_an_index_is_made_or_fails)
 {
     struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
     dt_index *index = NULL;
@@ -152,7 +152,7 @@ EACH_CALL_TEST(an_index_is_made_or_not)
 
 STUB(static void, nobody_called, (void *arg, int shard, bool outbox), )
 
-EACH_CALL_TEST(a_wake_channel_is_started_or_not)
+EACH_CALL_TEST(out_of_memory_a_wake_channel_is_started_or_fails)
 {
     struct dt_config config = {.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1,127.0.0.1:2", .redis_timeout = 100};
     dt_wake *wake = NULL;

@@ -32,7 +32,7 @@ static void get_up(struct desk *desk)
     dt_arena_clear(&desk->arena);
 }
 
-EACH_CALL_TEST(a_message_is_whole_or_none)
+EACH_CALL_TEST(out_of_memory_a_message_is_complete_or_fails)
 {
     struct desk desk;
     struct dt_kafka_message message;
@@ -45,7 +45,7 @@ EACH_CALL_TEST(a_message_is_whole_or_none)
     return status;
 }
 
-EACH_CALL_TEST(the_head_of_a_callback_is_whole_or_none)
+EACH_CALL_TEST(out_of_memory_the_head_of_a_callback_is_complete_or_fails)
 {
     struct desk desk;
     struct dt_http_request request = {0};
@@ -109,7 +109,7 @@ TEST(out_of_memory_an_answer_has_its_outcome_or_none)
     at_each_call(judge_a_failure);
 }
 
-EACH_CALL_TEST(a_place_is_taken_or_not)
+EACH_CALL_TEST(out_of_memory_a_place_is_taken_or_fails)
 {
     const struct dt_places_limits limits = {10, 5, 1000};
     const struct dt_place_for who = {1, DT_STR_LIT("t")};
@@ -167,7 +167,7 @@ TEST(out_of_memory_a_ledger_record_is_read_or_the_view_fails)
     at_each_call(read_a_record_that_was_settled);
 }
 
-EACH_CALL_TEST(a_topic_is_queued_or_not)
+EACH_CALL_TEST(out_of_memory_a_topic_is_queued_or_fails)
 {
     dt_topic_queue *queue = NULL;
     char name[DT_TOPIC_NAME_MAX + 1];
@@ -220,7 +220,7 @@ TEST(out_of_memory_a_token_list_is_replaced_as_a_whole_or_not)
     at_each_call(set_tokens);
 }
 
-EACH_CALL_TEST(a_cursor_is_sealed_or_not)
+EACH_CALL_TEST(out_of_memory_a_cursor_is_sealed_or_fails)
 {
     static const unsigned char key[DT_CURSOR_KEY] = {1};
     static const struct dt_str prefixes[] = {{"orders.", 7}};
@@ -291,7 +291,7 @@ static dt_status decode_what_is_no_job(void)
     return decode("{\"topic\":5,\"keys\":1,\"delay\":\"soon\",\"retry\":[\"15s\",\"x\",\"y\"]}");
 }
 
-TEST(a_body_is_decoded_with_all_its_faults_or_not)
+TEST(out_of_memory_a_body_is_decoded_with_all_its_faults_or_fails)
 {
     at_each_call(decode_a_job);
     assert_int_equal(decode_what_is_no_job(), DT_OK);

@@ -201,7 +201,7 @@ static void *fail_and_recover(void *)
     return NULL;
 }
 
-CAUGHT_TEST(threads_count_their_parts_right)
+CAUGHT_TEST(concurrent_threads_count_their_parts_correctly)
 {
     pthread_t threads[THREADS];
     struct dt_outage_part part = {0};

@@ -46,7 +46,7 @@ static const char *heard(struct manager *manager)
     return manager->heard;
 }
 
-RIG_TEST(each_step_of_a_life_is_one_message)
+RIG_TEST(each_step_of_the_life_of_a_service_is_one_message)
 {
     struct dt_service service;
     dt_service_open(&service);

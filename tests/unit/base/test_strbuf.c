@@ -26,7 +26,7 @@ TEST(a_text_is_terminated_after_every_append)
     assert_true(dt_str_is(dt_strbuf_str(&sb), "abcde-007-x"));
 }
 
-TEST(a_buffer_grows_over_any_length)
+TEST(a_buffer_grows_to_any_length)
 {
     STRBUF(sb);
     for (int i = 0; i < 100000; i++) {
@@ -139,7 +139,7 @@ TEST(slices_are_compared_without_the_case_of_their_letters)
     assert_false(dt_str_is_caseless(DT_STR_LIT("@x"), "`x"));
 }
 
-TEST(slices_lose_the_blanks_at_their_ends)
+TEST(trimming_removes_the_blanks_at_both_ends_of_a_slice)
 {
     assert_true(dt_str_is(dt_str_trimmed(DT_STR_LIT(" \t a b\t ")), "a b"));
     assert_true(dt_str_is(dt_str_trimmed(DT_STR_LIT("\ra\n")), "\ra\n"));
@@ -199,14 +199,14 @@ TEST(a_reset_arena_serves_the_same_work_from_the_chunk_it_kept)
     assert_ptr_equal(dt_arena_alloc(&arena, 100), first);
 }
 
-TEST(an_impossible_size_returns_null)
+TEST(allocating_an_impossible_size_returns_null)
 {
     ARENA(arena);
     assert_null(dt_arena_alloc(&arena, SIZE_MAX));
     assert_null(dt_arena_alloc(&arena, SIZE_MAX - 8));
 }
 
-TEST(a_copy_is_terminated_and_absent_stays_absent)
+TEST(a_copy_is_terminated_and_the_copy_of_an_absent_text_is_absent)
 {
     ARENA(arena);
     struct dt_str copy = dt_arena_copy(&arena, (struct dt_str){"abcdef", 3});

@@ -139,7 +139,7 @@ TEST(a_number_is_read_exactly_whatever_its_exponent)
     }
 }
 
-TEST(bad_durations_are_refused_and_leave_the_output)
+TEST(bad_durations_are_refused_and_do_not_change_the_output)
 {
     static const char *const cases[] = {
         "",
@@ -324,7 +324,7 @@ TEST(a_time_finer_than_a_millisecond_rounds_up)
     assert_int_equal(ms, 0);
 }
 
-TEST(bad_times_are_refused_and_leave_the_output)
+TEST(bad_times_are_refused_and_do_not_change_the_output)
 {
     static const char *const cases[] = {
         "",

@@ -44,7 +44,7 @@ TEST(a_file_that_is_cut_short_is_refused)
     free(bytes);
 }
 
-TEST(spans_follow_each_other_without_holes)
+TEST(spans_of_a_zone_follow_each_other_without_gaps)
 {
     size_t n;
     char *bytes = read_file(BERLIN, &n);

@@ -253,7 +253,7 @@ FRESH_TEST(a_job_that_was_due_long_ago_makes_its_leader_read_everything_once)
     assert_int_equal(all_of(fake.again), 2);
 }
 
-FRESH_TEST(a_row_is_known_and_a_change_of_its_leadership_wakes_its_leader)
+FRESH_TEST(a_shards_row_is_remembered_and_a_change_of_its_leadership_wakes_its_leader)
 {
     struct dt_watched_row row;
     assert_false(dt_due_watch_row(watch, 2, &row));
@@ -293,7 +293,7 @@ FRESH_TEST(changes_of_topics_and_the_map_are_reported)
     assert_int_equal(of(&fake.stale), 1);
 }
 
-FRESH_TEST(loops_look_by_themselves_when_mysql_does_not_answer)
+FRESH_TEST(loops_poll_by_themselves_when_mysql_does_not_answer)
 {
     struct dt_watched_row row;
     set_row(2, 9, 3);
@@ -318,7 +318,7 @@ FRESH_TEST(loops_look_by_themselves_when_mysql_does_not_answer)
     assert_false(dt_due_watch_row(watch, 2, &row));
 }
 
-FRESH_TEST(nothing_is_due_from_a_look_at_everything_until_a_row_is_found)
+FRESH_TEST(after_a_complete_look_without_due_jobs_nothing_is_due_until_a_row_is_found)
 {
     let_it_look();
     assert_true(dt_due_watch_none_due(watch)); /* the first look was at everything */

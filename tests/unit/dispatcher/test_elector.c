@@ -283,7 +283,7 @@ STARTED_TEST(a_node_with_an_unanswered_creation_is_led_only_after_a_check)
     assert_int_equal(gained[1], 0);
 }
 
-STARTED_TEST(an_answer_that_comes_after_the_lease_gains_nothing)
+STARTED_TEST(an_answer_that_arrives_after_the_lease_gains_no_shard)
 {
     ask_for_shards(e);
     now_us += TIMEOUT_MS * INT64_C(1000);

@@ -165,7 +165,7 @@ STARTED_TEST(a_shard_held_by_another_member_is_not_led)
     assert_int_equal(gained[1], 0);
 }
 
-STARTED_TEST(an_order_alone_does_not_make_a_leader)
+STARTED_TEST(an_order_without_an_answer_does_not_make_a_leader)
 {
     step(e);
     answer();
@@ -210,7 +210,7 @@ STARTED_TEST(a_renewal_extends_the_lease_from_its_sending)
     assert_int_equal(dt_elector_next_us(e), sent_us + PERIOD_US);
 }
 
-STARTED_TEST(an_answer_that_comes_after_the_lease_gains_nothing_before_the_next_renewal)
+STARTED_TEST(an_answer_that_arrives_after_the_lease_gains_no_shard_before_the_next_renewal)
 {
     step(e);
     answer();
@@ -425,7 +425,7 @@ STARTED_TEST(a_released_shard_is_announced_and_other_members_poll_at_once)
 }
 
 /* Two statements a period: a renewal and a look. */
-STARTED_TEST(at_rest_there_is_one_order_per_period)
+STARTED_TEST(an_idle_elector_sends_one_order_per_period)
 {
     lead_both(e);
     add_member(SOMEBODY, 0, 0);

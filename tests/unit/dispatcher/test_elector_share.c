@@ -99,7 +99,7 @@ TEST(shards_that_the_map_no_longer_names_are_given_back)
     assert_int_equal(plan.release[1], 2);
 }
 
-TEST(members_start_taking_at_different_places)
+TEST(members_begin_to_take_shards_at_different_numbers)
 {
     bool none[DT_SHARDS_MAX] = {false};
     struct dt_share_plan plan;

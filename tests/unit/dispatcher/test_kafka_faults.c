@@ -148,7 +148,7 @@ static bool is_disconnected(void *)
 
 /* ---- fine ---- */
 
-PATIENT_TEST(a_clean_transaction_is_ok)
+PATIENT_TEST(a_transaction_without_faults_succeeds)
 {
     for (int i = 0; i < 5; i++)
         ASSERT_SEND(DT_OK);
@@ -167,7 +167,7 @@ PATIENT_TEST(a_coordinator_that_still_completes_the_last_transaction_is_waited_f
     ASSERT_SEND(DT_OK);
 }
 
-PATIENT_TEST(a_connection_that_breaks_between_two_transactions_does_no_harm)
+PATIENT_TEST(a_connection_that_breaks_between_two_transactions_has_no_effect)
 {
     warm();
     assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
@@ -240,7 +240,7 @@ FRESH_TEST(a_fenced_producer_is_in_doubt)
     ASSERT_SEND(DT_DOUBT);
 }
 
-FRESH_TEST(after_a_doubt_nothing_more_is_sent)
+FRESH_TEST(after_an_unknown_outcome_no_more_messages_are_sent)
 {
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
     ASSERT_SEND(DT_DOUBT);

@@ -82,7 +82,7 @@ static bool judge_asked(struct dt_kafka_asked_topic topic, int64_t replicas)
     return dt_kafka_judge_asked(&topic, replicas, hear, NULL);
 }
 
-TEST(topics_of_jobs_are_checked_alike_and_missing_only_if_not_creatable)
+TEST(topics_of_jobs_are_checked_too_and_reported_missing_only_if_not_creatable)
 {
     struct dt_kafka_asked_topic sound = {"t", DT_OK, "", {.replicas = 3, .brokers = 3, .min_in_sync = 2}};
     assert_false(judge_asked(sound, 1));

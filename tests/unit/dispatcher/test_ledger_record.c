@@ -226,7 +226,7 @@ RIG_TEST(our_records_are_found_among_foreign_ones)
     assert_int_equal(rig->view.strangers, STRANGERS);
 }
 
-RIG_TEST(a_second_batch_among_strangers_halts)
+RIG_TEST(a_second_batch_among_foreign_records_halts)
 {
     assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
     feed_strangers(rig, 41);

@@ -219,7 +219,7 @@ RIG_TEST(a_deposed_leader_deletes_nothing)
 
 /* ---- afterwards ---- */
 
-RIG_TEST(the_row_moves_on_when_it_is_done_and_holds_that_for_a_day)
+RIG_TEST(the_row_advances_after_the_deletion_and_holds_that_offset_for_a_day)
 {
     begin(rig);
     for (int i = 0; i < 3; i++) { /* under way: nothing is asked for twice */
@@ -286,7 +286,7 @@ RIG_TEST(a_deletion_that_kafka_did_not_do_is_requested_again_after_a_minute)
     assert_int_equal(fake.before, 4999);
 }
 
-RIG_TEST(a_request_that_cannot_be_made_costs_no_leadership_and_waits_a_minute)
+RIG_TEST(a_trim_request_that_cannot_be_made_ends_no_leadership_and_is_retried_after_a_minute)
 {
     fake.start = DT_SYSTEM;
     pass(DAY + 1);

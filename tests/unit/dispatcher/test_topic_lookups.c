@@ -297,7 +297,7 @@ RIG_TEST(topics_of_a_single_owner_are_created_in_full_requests)
     assert_int_equal(most_made, DT_KAFKA_FIND_MAX);
 }
 
-RIG_TEST(beside_a_sending_owner_few_topics_are_created_at_a_time)
+RIG_TEST(while_another_owner_sends_few_topics_are_created_at_a_time)
 {
     make_new(r, true);
     assert_in_range(most_made, 1, 8);

@@ -199,7 +199,7 @@ FRESH_TEST(a_silent_kafka_is_reported_and_changes_nothing)
 
 /* ---- refused ---- */
 
-FRESH_TEST(a_refused_message_makes_its_topic_be_looked_up_anew)
+FRESH_TEST(a_refused_message_causes_a_new_lookup_of_its_topic)
 {
     learn();
     kafka.max_bytes = 100;

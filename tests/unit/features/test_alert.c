@@ -52,7 +52,7 @@ FRESH_TEST(an_empty_setting_is_written_as_nothing)
     assert_int_equal(out.n, 0);
 }
 
-FRESH_TEST(a_setting_that_a_manual_edit_has_spoiled_counts_as_absent)
+FRESH_TEST(a_setting_that_a_manual_edit_made_unreadable_counts_as_absent)
 {
     static const char *const texts[] = {"", "[]", "7",
                                         "{\"overdue\":", "{\"overdue\":\"PT1M\",\"backlog\":-1,\"url\":7}"};

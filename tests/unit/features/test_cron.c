@@ -81,7 +81,7 @@ TEST(lists_ranges_and_steps_are_understood)
     CHECK(rows);
 }
 
-TEST(weekdays_have_names_and_go_round)
+TEST(weekdays_have_names_and_wrap_around)
 {
     static const struct row rows[] = {
         {"0 0 * * MON-FRI", "2026-11-26", {"2026-11-27", "2026-11-30"}},
@@ -97,7 +97,7 @@ TEST(weekdays_have_names_and_go_round)
     CHECK(rows);
 }
 
-TEST(two_restricted_day_fields_mean_either)
+TEST(if_both_day_fields_are_restricted_either_may_match)
 {
     static const struct row rows[] = {
         {"0 0 13 * FRI", "2026-11-01", {"2026-11-06", "2026-11-13", "2026-11-20", "2026-11-27", "2026-12-04"}},

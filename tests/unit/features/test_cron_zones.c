@@ -145,7 +145,7 @@ TEST(cairo_brought_summer_time_back_in_2023)
     CHECK(rows);
 }
 
-TEST(utc_has_no_edges)
+TEST(utc_has_no_changes)
 {
     static const struct row rows[] = {
         {"0 0 29 2 *", "UTC", "2096-02-29T00:00:00Z", "2104-02-29T00:00:00Z"},

@@ -77,7 +77,7 @@ TEST(a_small_max_allowed_packet_is_a_finding)
     expect(&e, "mysql-packet|mysql|max_allowed_packet is 65536, and payloads may have 40960 bytes");
 }
 
-TEST(a_table_is_a_finding_when_its_numbers_end)
+TEST(a_table_whose_ids_run_out_is_a_finding)
 {
     struct dt_examined e = fine();
     static const struct dt_ending_numbers ending[] = {{{"job_inbox", 9}, {"9223372036854775807", 19}}};

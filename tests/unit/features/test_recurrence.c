@@ -9,7 +9,7 @@ static struct dt_recurrence every(int64_t every_ms, int64_t anchor_ms)
         .every_ms = every_ms, .anchor_ms = anchor_ms, .starts_at_ms = INT64_MIN, .ends_at_ms = INT64_MAX};
 }
 
-TEST(steps_begin_at_their_anchor_and_go_on_evenly)
+TEST(steps_begin_at_their_anchor_and_repeat_evenly)
 {
     struct dt_recurrence r = every(900000, 1000);
     assert_int_equal(dt_recurrence_next_ms(&r, 0), 1000);
@@ -19,7 +19,7 @@ TEST(steps_begin_at_their_anchor_and_go_on_evenly)
     assert_int_equal(dt_recurrence_next_ms(&r, 901000), 1801000);
 }
 
-TEST(bounds_hold_the_first_instant_and_not_the_last)
+TEST(a_range_includes_its_first_instant_and_not_its_last)
 {
     struct dt_recurrence r = every(1000, 0);
     r.starts_at_ms = 5000;
@@ -29,7 +29,7 @@ TEST(bounds_hold_the_first_instant_and_not_the_last)
     assert_true(dt_recurrence_next_ms(&r, 6000) == DT_NEVER);
 }
 
-TEST(a_schedule_by_cron_keeps_its_bounds)
+TEST(a_cron_schedule_respects_its_bounds)
 {
     struct dt_recurrence r = {.starts_at_ms = 3600000, .ends_at_ms = 7200001};
     struct dt_error err = {0};
@@ -39,7 +39,7 @@ TEST(a_schedule_by_cron_keeps_its_bounds)
     assert_true(dt_recurrence_next_ms(&r, 7200000) == DT_NEVER);
 }
 
-TEST(the_newest_of_many_come_in_order)
+TEST(the_newest_of_many_fires_are_returned_in_order)
 {
     struct dt_recurrence r = every(1000, 0);
     int64_t fires[7];

@@ -70,7 +70,7 @@ TEST(an_invalid_endpoint_is_named_and_none_is_returned)
 
 /* Each failure is waited for twice as long as the one before, up to a bound; half of the wait is chance, of which no two
  * links that fail together have the same. */
-TEST(the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance)
+TEST(the_wait_before_a_reconnect_doubles_up_to_its_bound_and_half_of_it_is_random)
 {
     static struct dt_backoff all[CHANCES];
     int64_t most = FIRST_US;

@@ -33,7 +33,7 @@ TEST(a_url_is_for_callbacks_only)
     assert_null(misfit(&without_url, asked));
 }
 
-TEST(a_callback_needs_a_url_somewhere)
+TEST(a_callback_needs_a_url_in_its_job_or_in_its_topic)
 {
     const struct dt_callback_asked asked = {.asks_url = true};
     assert_string_equal(misfit(&without_url, asked), "/callback_url");
@@ -49,7 +49,7 @@ TEST(the_time_for_a_result_is_longer_than_a_callback_may_take)
     assert_null(misfit(&kafka, (struct dt_callback_asked){.ack_timeout_ms = 1}));
 }
 
-TEST(headers_of_ours_are_refused_where_they_would_be_sent)
+TEST(reserved_headers_are_refused_where_they_would_be_sent)
 {
     const struct dt_callback_asked asked = {.header_fault = {DT_STR_LIT("host"), "is ours"}};
     assert_string_equal(misfit(&with_url, asked), "/headers");

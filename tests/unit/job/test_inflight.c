@@ -20,7 +20,7 @@ static void assert_shrink(struct dt_shrink is, size_t leave, bool undeliverable,
     assert_int_equal(is.send_n, send_n);
 }
 
-TEST(a_sent_part_leaves_the_list_and_the_next_part_is_twice_as_large)
+TEST(a_sent_part_is_removed_from_the_list_and_the_next_part_is_twice_as_large)
 {
     assert_shrink(dt_inflight_sent(100, 1), 1, false, 2);
     assert_shrink(dt_inflight_sent(100, 30), 30, false, 60);
@@ -171,7 +171,7 @@ TEST(a_list_that_is_sorted_by_id_can_be_searched)
     dt_inflight_clear(&all);
 }
 
-TEST(the_text_by_id_leaves_the_list_as_it_is)
+TEST(formatting_by_id_does_not_reorder_the_list)
 {
     struct dt_claim v[] = {{7, 1, 1}, {3, 1, 2}};
     STRBUF(text);

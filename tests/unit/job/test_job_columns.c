@@ -78,7 +78,7 @@ TEST(lists_read_the_columns_with_or_without_the_payload)
     }
 }
 
-TEST(lists_by_time_read_them_and_where_they_go_on)
+TEST(lists_by_time_read_the_columns_and_the_position_of_the_next_page)
 {
     static const char *const lists[] = {dt_sql_list_behind_by_due,           dt_sql_list_between_by_due,
                                         dt_sql_list_archived_by_id,          dt_sql_list_payloads_behind_by_due,

@@ -204,7 +204,7 @@ TEST(a_job_that_was_never_dispatched_accepts_no_result)
         assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
 
-TEST(an_earlier_attempt_repeats_what_is_recorded_of_it)
+TEST(a_result_of_an_earlier_attempt_is_a_repeat_only_if_it_was_recorded)
 {
     assert_true(dt_result_repeats(DT_ATTEMPT_FAILED, DT_RESULT_FAILED));
     assert_true(dt_result_repeats(DT_ATTEMPT_SNOOZED, DT_RESULT_SNOOZED));

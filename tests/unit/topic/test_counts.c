@@ -23,7 +23,7 @@ static int64_t sum_of(const struct dt_counts *counts, int number)
     return sum;
 }
 
-TEST(topics_in_turn_are_counted_each_however_many_they_are)
+TEST(alternating_topics_are_each_counted_however_many_they_are)
 {
     static const int some[] = {1, 2, 31, 32, 33, 63, 64, 65, TOPICS};
     for (size_t s = 0; s < sizeof some / sizeof *some; s++) {
@@ -50,7 +50,7 @@ TEST(topics_in_turn_are_counted_each_however_many_they_are)
     }
 }
 
-TEST(days_in_turn_are_counted_by_their_piece)
+TEST(alternating_days_are_counted_by_their_piece)
 {
     struct dt_counts counts;
     dt_counts_init(&counts);

@@ -38,7 +38,7 @@ TEST(a_tally_is_collected_once)
     assert_int_equal(taken.n, 0);
 }
 
-TEST(topics_beyond_those_that_fit_count_for_all_together)
+TEST(topics_beyond_the_capacity_are_tallied_only_in_the_sum)
 {
     char name[16];
     dt_tally_take(&taken);
@@ -58,7 +58,7 @@ TEST(topics_beyond_those_that_fit_count_for_all_together)
 }
 
 /* Claims and failed attempts of one topic may leave its counters as they were: both have happened nevertheless. */
-TEST(events_that_cancel_each_other_out_in_the_counters_stay_apart)
+TEST(events_that_cancel_each_other_out_in_the_counters_are_tallied_separately)
 {
     struct dt_counts counts;
     dt_counts_init(&counts);

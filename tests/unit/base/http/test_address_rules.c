@@ -21,7 +21,7 @@ static bool allowed_with(const char *networks, const char *text)
     return dt_address_allowed(&allowed, (const struct sockaddr *)&in6, sizeof(in6));
 }
 
-TEST(addresses_inside_are_refused_to_their_last)
+TEST(internal_networks_are_refused_up_to_their_last_address)
 {
     static const char *const rows[] = {"0.0.0.0",
                                        "0.255.255.255",
@@ -62,7 +62,7 @@ TEST(addresses_inside_are_refused_to_their_last)
             fail_msg("%s is allowed", rows[i]);
 }
 
-TEST(addresses_outside_are_allowed_from_their_first)
+TEST(addresses_just_outside_internal_networks_are_allowed)
 {
     static const char *const rows[] = {
         "1.0.0.0",     "9.255.255.255", "11.0.0.0",    "100.63.255.255",  "100.128.0.0",     "126.255.255.255",
@@ -135,7 +135,7 @@ TEST(other_families_and_short_addresses_are_refused)
     assert_false(dt_address_allowed(&none, (const struct sockaddr *)&in, sizeof(in) - 1));
 }
 
-TEST(a_bad_list_names_the_fault)
+TEST(an_invalid_list_of_networks_is_refused_with_its_fault)
 {
     static const char *const rows[][2] = {
         {"10.0.0.0/33", "\"10.0.0.0/33\" must have a length from 0 to 32"},

@@ -4,7 +4,7 @@
 #include "base/http/callback_rules.h"
 #include "base/http/webhook.h"
 
-TEST(names_that_are_ours_or_the_connections_are_refused)
+TEST(header_names_that_duetime_or_the_connection_uses_are_refused)
 {
     static const char *const names[] = {"ce-id",
                                         "CE-Foo",
@@ -42,7 +42,7 @@ TEST(names_that_are_ours_or_the_connections_are_refused)
     assert_non_null(dt_callback_header_name_check((struct dt_str){"a\0b", 3}));
 }
 
-TEST(other_names_are_taken)
+TEST(other_header_names_are_accepted)
 {
     static const char *const names[] = {"authorization", "X-Api-Key", "traceparent", "accept",
                                         "cookie",        "ce",        "webhook",     "hosts",
@@ -52,7 +52,7 @@ TEST(other_names_are_taken)
             fail_msg("\"%s\" is refused", names[i]);
 }
 
-TEST(a_value_has_no_control_characters)
+TEST(header_values_with_control_characters_are_refused)
 {
     assert_null(dt_callback_header_value_check(dt_str("Bearer a b, c; \"d\"")));
     assert_null(dt_callback_header_value_check(dt_str("")));

@@ -4,7 +4,7 @@
 
 #include "base/http/callback_rules.h"
 
-TEST(names_restrict_hosts)
+TEST(a_list_of_names_restricts_the_hosts_of_callbacks)
 {
     struct dt_str names = DT_STR_LIT("hooks.example.com, *.Example.org ,127.0.0.1,::1");
     assert_int_equal(dt_host_names_check(names, NULL), DT_OK);
@@ -22,7 +22,7 @@ TEST(names_restrict_hosts)
     assert_true(dt_host_allowed(names, "::1"));
 }
 
-TEST(a_list_of_names_has_names_only)
+TEST(a_list_of_host_names_with_other_texts_is_refused)
 {
     struct dt_error err = {0};
     assert_int_equal(dt_host_names_check(DT_STR_LIT(""), &err), DT_OK);
@@ -88,7 +88,7 @@ static bool widen(const char *url, const char *hosts, const char *new_url, const
     return dt_callback_places_widen(&before, &after);
 }
 
-TEST(another_host_of_the_url_and_a_further_one_widen_the_places)
+TEST(a_new_host_in_the_url_or_in_the_list_widens_where_secrets_are_sent)
 {
     assert_false(widen("https://a.test/x", NULL, "https://A.test:443/y", NULL));
     assert_true(widen("https://a.test/", NULL, "http://a.test/", NULL));

@@ -141,7 +141,7 @@ TEST(a_url_that_two_programs_could_read_differently_is_refused)
     assert_non_null(dt_callback_url_check((struct dt_str){"http://a\0b/", 11}, NULL));
 }
 
-TEST(the_reason_of_a_refusal_names_the_part)
+TEST(the_reason_of_a_refusal_names_the_faulty_part_of_the_url)
 {
     static const char *const rows[][2] = {
         {"example.com", "must begin with http:// or https://"},

@@ -62,7 +62,7 @@ TEST(an_invalid_address_ends_the_search)
     judge("10.1.2.3", "[", false, "10.1.2.3");
 }
 
-TEST(both_headers_are_read_as_they_are_written)
+TEST(forwarded_is_parsed_with_quotes_ports_and_further_parameters)
 {
     judge("10.1.2.3", "For=203.0.113.9;proto=https", true, "203.0.113.9");
     judge("10.1.2.3", "proto=https; for=\"[2001:db8::7]:4711\"", true, "2001:db8::7");

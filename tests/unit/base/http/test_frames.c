@@ -51,7 +51,7 @@ static void assert_refused(const char *fine, const char *rest, enum dt_head_faul
         fail_msg("%s: %d %s", text, (int)frames.status, frames.detail);
 }
 
-TEST(requests_are_passed_whole)
+TEST(complete_requests_are_passed_on)
 {
     assert_whole(GET, 1);
     assert_whole(GET GET GET, 3);
@@ -80,7 +80,7 @@ TEST(an_incomplete_request_is_held)
     assert_passed(CHUNKED "0\r\nA: b\r\n", strlen(CHUNKED "0\r\n"), DT_FRAME_TRAILERS);
 }
 
-TEST(a_malformed_request_is_refused_after_the_good_ones_before_it)
+TEST(a_malformed_request_is_refused_after_valid_ones_before_it_are_passed)
 {
     assert_refused("", "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
     assert_refused(GET, "hello\r\n\r\n", DT_HEAD_MALFORMED, "method");
@@ -144,7 +144,7 @@ TEST(an_endless_request_is_held_within_bounds)
     assert_int_equal(frames.status, DT_HEAD_TOO_LARGE);
 }
 
-TEST(a_body_is_counted_and_not_looked_at)
+TEST(a_body_is_counted_but_not_parsed)
 {
     char body[100] = {0};
     dt_frames_init(&frames);

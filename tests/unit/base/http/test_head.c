@@ -20,7 +20,7 @@ static void assert_refused(const char *text, enum dt_head_fault fault, const cha
 #define GET  "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
 #define DONE "\r\n"
 
-TEST(a_head_is_whole_with_its_empty_line)
+TEST(a_head_is_complete_after_its_empty_line)
 {
     static const char *const whole[] = {GET DONE,
                                         GET "Accept: */*\r\n" DONE "{\"body\":1}",
@@ -34,7 +34,7 @@ TEST(a_head_is_whole_with_its_empty_line)
             fail_msg("%s: %s", whole[i], head.detail);
 }
 
-TEST(every_beginning_of_a_head_waits_for_more)
+TEST(every_incomplete_head_waits_for_more_bytes)
 {
     static const char text[] = "\r\nGET /v1/jobs?limit=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n";
     for (size_t n = 0; n + 1 < sizeof(text) - 1; n++)
@@ -97,7 +97,7 @@ static enum dt_head_verdict judge_repeated(const char *before, const char *text,
     return judge(all);
 }
 
-TEST(heads_of_which_the_library_would_make_too_much_are_refused)
+TEST(heads_with_too_many_parameters_cookies_or_headers_are_refused)
 {
     assert_int_equal(judge_repeated("GET /?a=b", "&a=b", 100, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
     assert_int_equal(judge_repeated("GET /?a", "&", 300, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
@@ -133,7 +133,7 @@ static bool taken_with(const char *head_text, unsigned char c)
     return dt_head_judge((struct dt_str){text, n}, &head) == DT_HEAD_WHOLE;
 }
 
-TEST(every_byte_has_its_places)
+TEST(every_byte_is_accepted_only_where_it_is_allowed)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     for (int c = 0; c < 256; c++) {
@@ -164,7 +164,7 @@ TEST(each_part_of_a_head_that_is_too_long_has_its_own_problem)
     assert_int_equal(judge_long(GET "A: ", 'a', rest - 1, "\r\n"), DT_HEAD_MORE);
 }
 
-TEST(a_whole_head_says_what_is_asked_and_how_the_connection_goes_on)
+TEST(a_complete_head_gives_the_request_and_whether_the_connection_stays_open)
 {
     static const char text[] =
         "\r\nPUT /v1/x?y=1 HTTP/1.0\r\nA:  1 \r\nConnection: x, Keep-Alive\r\nExpect: 100-continue\r\n"

@@ -148,20 +148,20 @@ static void assert_addresses(const char *host, const char *addresses)
     assert_string_equal(name->addresses, addresses);
 }
 
-FRESH_TEST(addresses_are_told_in_their_order)
+FRESH_TEST(addresses_are_returned_in_their_order)
 {
     assert_addresses("one", "192.0.2.1");
     assert_addresses("two", "[2001:db8::1],192.0.2.1");
 }
 
-FRESH_TEST(of_very_many_addresses_some_are_kept)
+FRESH_TEST(only_some_of_very_many_addresses_are_kept)
 {
     (void)find("many", NOW);
     assert_int_equal(strlen(wait_for_end(NOW)->addresses),
                      DT_HOST_ADDRESSES * strlen("192.0.2.1") + DT_HOST_ADDRESSES - 1);
 }
 
-FRESH_TEST(a_name_that_is_asked_for_is_looked_up_once)
+FRESH_TEST(a_requested_name_is_looked_up_once)
 {
     set_gate(false);
     struct dt_host_name *name = find("one", NOW);
@@ -209,7 +209,7 @@ FRESH_TEST(addresses_are_kept_if_name_servers_fail_and_not_if_the_name_is_gone)
     (void)wait_for_end(again);
 }
 
-FRESH_TEST(a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile)
+FRESH_TEST(a_doubted_name_is_looked_up_at_once_and_used_meanwhile)
 {
     (void)find("one", NOW);
     (void)wait_for_end(NOW);
@@ -221,7 +221,7 @@ FRESH_TEST(a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile)
     assert_int_equal(gate.began, 2);
 }
 
-FRESH_TEST(a_failure_is_told_and_not_kept)
+FRESH_TEST(a_failed_lookup_is_reported_and_not_cached)
 {
     (void)find("none", NOW);
     struct dt_host_name *name = wait_for_end(NOW);
@@ -231,7 +231,7 @@ FRESH_TEST(a_failure_is_told_and_not_kept)
     (void)wait_for_end(NOW);
 }
 
-FRESH_TEST(names_that_nobody_uses_are_forgotten)
+FRESH_TEST(unused_names_are_forgotten)
 {
     struct dt_host_name *held = find("one", NOW);
     held->waiting = 1;
@@ -296,7 +296,7 @@ FRESH_TEST(an_owner_leaves_lookups_to_others_while_name_servers_are_silent)
         (void)wait_for_end(NOW);
 }
 
-FRESH_TEST(a_name_without_a_turn_is_looked_up_for_another_owner_and_known_to_both)
+FRESH_TEST(a_name_that_waits_for_its_lookup_is_looked_up_for_another_owner_and_known_to_both)
 {
     set_gate(false);
     unsigned running = ask_for_all(1, NOW);
@@ -317,7 +317,7 @@ static bool nobody_is_inside(void)
     return nobody;
 }
 
-FRESH_TEST(the_end_waits_for_no_lookup)
+FRESH_TEST(freeing_the_names_waits_for_no_lookup)
 {
     set_gate(false);
     (void)find("one", NOW);

@@ -61,7 +61,7 @@ static void end_in(struct rig *r, int64_t us)
     dt_wire_guard_until(r->guard, dt_clock_boot_us(dt_clock_system()) + us);
 }
 
-RIG_TEST(outside_the_end_shuts_those_alone_that_owe)
+RIG_TEST(outside_the_guard_the_end_of_a_lease_shuts_only_sockets_with_unwritten_bytes)
 {
     dt_wire_guard_owes(r->guard, r->pairs[1].ours, true);
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, false);
@@ -75,7 +75,7 @@ RIG_TEST(outside_the_end_shuts_those_alone_that_owe)
     assert_false(dt_wire_guard_leave(r->guard));
 }
 
-RIG_TEST(a_socket_owes_nothing_of_the_one_that_had_its_number)
+RIG_TEST(a_socket_does_not_inherit_unwritten_bytes_of_an_earlier_one_with_its_number)
 {
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, true);
     dt_wire_guard_owes(r->guard, r->pairs[3].ours, true);
@@ -86,7 +86,7 @@ RIG_TEST(a_socket_owes_nothing_of_the_one_that_had_its_number)
     assert_false(is_shut(&r->pairs[3]));
 }
 
-RIG_TEST(inside_the_end_shuts_all_and_leaving_says_so_once)
+RIG_TEST(inside_the_guard_the_end_of_a_lease_shuts_all_sockets_and_leaving_reports_it_once)
 {
     dt_wire_guard_close(r->guard, r->pairs[2].ours);
     dt_wire_guard_enter(r->guard);
@@ -99,7 +99,7 @@ RIG_TEST(inside_the_end_shuts_all_and_leaving_says_so_once)
     assert_false(dt_wire_guard_leave(r->guard));
 }
 
-RIG_TEST(a_thread_that_left_in_time_is_outside)
+RIG_TEST(a_thread_that_left_the_guard_in_time_is_outside_it)
 {
     dt_wire_guard_enter(r->guard);
     assert_false(dt_wire_guard_leave(r->guard));
@@ -110,7 +110,7 @@ RIG_TEST(a_thread_that_left_in_time_is_outside)
     assert_false(dt_wire_guard_leave(r->guard));
 }
 
-RIG_TEST(an_end_that_is_told_before_there_is_a_timer_is_kept)
+RIG_TEST(an_end_that_is_set_before_the_timer_exists_is_remembered)
 {
     struct dt_error err = {0};
     dt_wire_guard_detach(r->guard);
@@ -138,7 +138,7 @@ static bool is_pending(void)
     return sigismember(&set, DT_WIRE_GUARD_SIGNAL) == 1;
 }
 
-RIG_TEST(a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_the_one_before_allowed)
+RIG_TEST(a_new_lease_does_not_cover_writes_that_the_previous_lease_allowed)
 {
     dt_wire_guard_enter(r->guard);
     set_aside(true);
@@ -151,7 +151,7 @@ RIG_TEST(a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_the_o
     assert_true(dt_wire_guard_leave(r->guard));
 }
 
-RIG_TEST(the_rest_of_a_request_is_not_written_under_a_lease_that_began_before_the_thread_went_on)
+RIG_TEST(the_rest_of_a_request_is_not_written_under_a_later_lease)
 {
     dt_wire_guard_enter(r->guard);
     assert_false(dt_wire_guard_leave(r->guard));
@@ -183,7 +183,7 @@ RIG_TEST(a_late_socket_is_also_shut_by_the_next_check)
     assert_true(dt_wire_guard_leave(r->guard));
 }
 
-RIG_TEST(a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_last)
+RIG_TEST(a_renewed_lease_continues_at_its_first_end_and_ends_at_its_last)
 {
     dt_wire_guard_enter(r->guard);
     end_in(r, 20000);
@@ -204,7 +204,7 @@ RIG_TEST(a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_last)
     assert_true(dt_wire_guard_leave(r->guard));
 }
 
-RIG_TEST(numbers_that_are_no_sockets_of_ours_are_refused)
+RIG_TEST(file_descriptors_that_are_not_our_sockets_are_refused)
 {
     assert_false(dt_wire_guard_open(r->guard, -1));
     assert_false(dt_wire_guard_open(r->guard, 1 << 20));

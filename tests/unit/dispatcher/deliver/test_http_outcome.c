@@ -70,7 +70,7 @@ FRESH_TEST(a_2xx_is_a_success)
     }
 }
 
-FRESH_TEST(a_202_is_taken)
+FRESH_TEST(a_202_is_an_attempt_that_is_reported_later)
 {
     struct dt_http_answer answer = answer_of(202, NULL, "");
     judge(&answer);
@@ -117,7 +117,7 @@ FRESH_TEST(no_answer_is_a_failure_with_its_reason)
     }
 }
 
-FRESH_TEST(a_client_that_was_stopped_knows_nothing)
+FRESH_TEST(after_the_client_was_stopped_the_outcome_is_unknown)
 {
     struct dt_http_answer answer = {.end = DT_HTTP_UNKNOWN, .detail = "stopped"};
     judge(&answer);
@@ -192,7 +192,7 @@ FRESH_TEST(a_body_that_is_no_report_is_a_failure)
     }
 }
 
-FRESH_TEST(a_report_that_is_not_whole_is_a_failure)
+FRESH_TEST(an_incomplete_report_is_a_failure)
 {
     struct dt_http_answer answer = answer_of(202, REPORT, "{\"status\":\"succeeded\"}");
     answer.body_whole = false;

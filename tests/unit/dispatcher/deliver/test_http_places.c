@@ -98,7 +98,7 @@ FRESH_TEST(a_dead_topic_holds_half_of_its_hosts_places)
     assert_false(take("h", "dead"));
 }
 
-FRESH_TEST(dead_topics_leave_a_part_however_many_they_are)
+FRESH_TEST(dead_topics_leave_some_places_however_many_they_are)
 {
     char topic[16];
     start(1000, 100, 1 << 20);
@@ -144,7 +144,7 @@ FRESH_TEST(topics_that_are_answered_share_a_host)
     assert_true(n_taken >= 83);
 }
 
-FRESH_TEST(a_waiter_that_does_not_come_back_holds_nobody_up)
+FRESH_TEST(a_waiting_topic_that_does_not_return_delays_no_other_topic)
 {
     start(1000, 10, 1 << 20);
     (void)take_all("h", "a");
@@ -240,7 +240,7 @@ FRESH_TEST(an_owner_has_at_most_half_of_the_process_while_another_one_asks)
     assert_int_equal(held_by(1), 87);
 }
 
-FRESH_TEST(an_owner_leaves_bytes_however_many_topics_it_has)
+FRESH_TEST(an_owner_leaves_bytes_to_others_however_many_topics_it_has)
 {
     start(1000, 100, 8000);
     take_for_many_topics(30, 30, 100);
@@ -255,7 +255,7 @@ FRESH_TEST(an_owner_leaves_bytes_however_many_topics_it_has)
     assert_in_range(held_by(1), 30, 35); /* half of what the other one leaves */
 }
 
-FRESH_TEST(an_owner_leaves_places_at_a_host_however_many_topics_it_has_there)
+FRESH_TEST(an_owner_leaves_places_at_a_host_to_others_however_many_topics_it_has_there)
 {
     char topic[16];
     start(1000, 100, 1 << 20);
@@ -271,7 +271,7 @@ FRESH_TEST(an_owner_leaves_places_at_a_host_however_many_topics_it_has_there)
     assert_int_equal(take_all("h", "live"), 12); /* of the 25 that are its half of what the first one leaves */
 }
 
-FRESH_TEST(a_host_that_pushes_an_owner_back_has_its_places_for_others)
+FRESH_TEST(a_host_that_slows_one_owner_keeps_its_places_for_others)
 {
     start(1000, 16, 1 << 20);
     for (int i = 0; i < 5; i++) {
@@ -284,7 +284,7 @@ FRESH_TEST(a_host_that_pushes_an_owner_back_has_its_places_for_others)
     assert_true(take_all("h", "quiet") > 3);
 }
 
-FRESH_TEST(all_places_and_bytes_come_back)
+FRESH_TEST(all_places_and_bytes_are_returned_in_the_end)
 {
     uint32_t x = 12345;
     char name[16];
@@ -304,7 +304,7 @@ FRESH_TEST(all_places_and_bytes_come_back)
     assert_true(take_bytes("all", "all", 10000));
 }
 
-FRESH_TEST(the_bounds_hold)
+FRESH_TEST(the_bounds_of_places_and_bytes_are_never_exceeded)
 {
     char name[16];
     start(40, 10, 1 << 20);
@@ -334,7 +334,7 @@ FRESH_TEST(bytes_are_bounded_and_one_request_always_fits)
     assert_false(take_bytes("h", "x", 1));
 }
 
-FRESH_TEST(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise)
+FRESH_TEST(a_host_that_pushes_back_gets_fewer_requests_until_it_answers_otherwise)
 {
     start(1000, 8, 1 << 20);
     assert_int_equal(take_all("h", "a"), 4);
@@ -363,7 +363,7 @@ FRESH_TEST(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise)
     assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 8);
 }
 
-FRESH_TEST(idle_hosts_that_were_slowed_are_forgotten_in_the_end)
+FRESH_TEST(idle_hosts_that_were_slowed_are_eventually_forgotten)
 {
     start(1000, 8, 1 << 20);
     assert_true(take("h", "a"));
@@ -378,7 +378,7 @@ FRESH_TEST(idle_hosts_that_were_slowed_are_forgotten_in_the_end)
 }
 
 /* One that is in use stands in nobody's way, however long it was known before them. */
-FRESH_TEST(idle_hosts_are_forgotten_behind_one_that_is_in_use)
+FRESH_TEST(idle_hosts_are_forgotten_even_if_an_older_host_is_in_use)
 {
     start(1000, 8, 1 << 20);
     assert_true(take("busy", "a"));
@@ -393,7 +393,7 @@ FRESH_TEST(idle_hosts_are_forgotten_behind_one_that_is_in_use)
     assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 8);
 }
 
-FRESH_TEST(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one)
+FRESH_TEST(a_topic_whose_jobs_name_their_hosts_continues_although_one_host_is_full)
 {
     start(1000, 4, 1 << 20);
     assert_int_equal(take_all("dead", "t"), 2);
@@ -401,7 +401,7 @@ FRESH_TEST(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one)
     assert_true(take("live", "t"));
 }
 
-FRESH_TEST(a_host_is_asked_for_by_its_number)
+FRESH_TEST(free_places_of_a_host_are_found_by_its_number)
 {
     const char *const dead = "https://dead.example:443";
     uint32_t number = dt_callback_host_of(dt_str("https://DEAD.example/some/path"));
@@ -418,7 +418,7 @@ FRESH_TEST(a_host_is_asked_for_by_its_number)
 }
 
 /* Else a host that may have one callback at a time would never have its first. */
-FRESH_TEST(a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have)
+FRESH_TEST(an_unknown_host_has_a_place_however_few_it_may_have)
 {
     for (unsigned per_host = 1; per_host <= 5; per_host++) {
         start(100, per_host, 1 << 20);
@@ -434,7 +434,7 @@ static void assert_key(struct dt_last_url *last, const char *text, const char *k
     assert_string_equal(last->url.key, key);
 }
 
-FRESH_TEST(a_url_that_comes_again_has_the_host_it_had)
+FRESH_TEST(a_repeated_url_has_the_same_host)
 {
     struct dt_last_url last = {0};
     char refused[] = "http://a/#";

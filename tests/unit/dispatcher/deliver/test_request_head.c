@@ -103,7 +103,7 @@ RIG_TEST(a_content_type_that_no_header_can_have_is_not_sent)
     assert_header(rig, "content-type", "application/octet-stream");
 }
 
-RIG_TEST(the_published_vector_of_standard_webhooks_is_met)
+RIG_TEST(the_published_test_vector_of_standard_webhooks_is_reproduced)
 {
     struct dt_callback_secret secret;
     struct dt_webhook webhook = {DT_STR_LIT("msg_p5jXN8AQM9LWM0D4loKWxJek"), 1614265330,
@@ -120,7 +120,7 @@ RIG_TEST(the_published_vector_of_standard_webhooks_is_met)
                                  "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 }
 
-RIG_TEST(a_secret_signs_what_is_sent)
+RIG_TEST(a_request_with_a_secret_is_signed)
 {
     struct dt_callback_secret secret;
     struct dt_webhook webhook = {DT_STR_LIT("42/3"), DUE / 1000, rig->from.job.payload};
@@ -143,7 +143,7 @@ RIG_TEST(an_empty_body_is_signed_and_sent)
     assert_int_equal(value_of(rig, "webhook-signature").n, 3 + 44);
 }
 
-RIG_TEST(the_jobs_headers_win_over_the_topics)
+RIG_TEST(the_jobs_headers_override_the_topics)
 {
     rig->setting.headers = dt_str("{\"X-A\":\"topic\",\"authorization\":\"Bearer t\"}");
     rig->from.job.headers = dt_str("{\"x-a\":\"job\",\"traceparent\":\"00-1\"}");
@@ -169,7 +169,7 @@ RIG_TEST(headers_that_no_caller_may_set_are_left_out)
     assert_int_equal(rig->request.n_headers, own);
 }
 
-RIG_TEST(many_headers_are_all_there)
+RIG_TEST(many_headers_are_all_sent)
 {
     char text[4096] = "{";
     make(rig);
