@@ -627,7 +627,7 @@ static enum dt_next enter_waiting_room(struct dt_request *req)
     return dt_pop_room_enter(req->api->pops, req, &p->wish, p->heard) ? DT_AWAY : answer_jobs(req, NULL, 0);
 }
 
-static enum dt_next pop_now(struct dt_request *req, dt_store *store)
+static enum dt_next pop_without_waiting(struct dt_request *req, dt_store *store)
 {
     struct popping *p = req->state;
     const struct dt_pop_wish *wish = &p->wish;
@@ -672,5 +672,5 @@ enum dt_next dt_handle_pop(struct dt_request *req)
     p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
     if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))
         return enter_waiting_room(req);
-    return dt_workers_submit(req->api->workers, req, pop_now);
+    return dt_workers_submit(req->api->workers, req, pop_without_waiting);
 }

@@ -72,7 +72,7 @@ static int no_password(char *, int, int, void *)
     return 0;
 }
 
-static int keep_verification_result(int good, X509_STORE_CTX *)
+static int return_verification_result(int good, X509_STORE_CTX *)
 {
     return good;
 }
@@ -89,7 +89,7 @@ static dt_status require_client_certificate(const struct dt_tls_files *files, SS
     }
     SSL_CTX_set_client_CA_list(ctx, names);
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (files->required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
-                       keep_verification_result);
+                       return_verification_result);
     SSL_CTX_set_max_cert_list(ctx, CHAIN_MAX);
     return DT_OK;
 }

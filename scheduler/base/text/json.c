@@ -528,7 +528,7 @@ static bool scan_string(struct scan *s)
     return true;
 }
 
-static size_t digits_at(const char *p, const char *end)
+static size_t count_digits(const char *p, const char *end)
 {
     const char *q = p;
     while (q < end && *q >= '0' && *q <= '9')
@@ -539,7 +539,7 @@ static size_t digits_at(const char *p, const char *end)
 /* Skips at least one digit at *p. begin: start of the number, where a fault is reported. */
 static bool scan_digits(struct scan *s, const char *begin, const char **p)
 {
-    const size_t n = digits_at(*p, s->end);
+    const size_t n = count_digits(*p, s->end);
     *p += n;
     return n ? true : *p == s->end ? ends_early(s) : set_fault(s, begin, "an invalid number");
 }
@@ -640,7 +640,7 @@ static bool scan_value(struct scan *s, bool *inside)
     case '{':
         break;
     default:
-        if (*s->p == '-' || digits_at(s->p, s->end))
+        if (*s->p == '-' || count_digits(s->p, s->end))
             return scan_number(s);
         return set_fault(s, s->p,
                          dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p)) ? "a value is missing"

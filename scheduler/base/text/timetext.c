@@ -72,7 +72,7 @@ struct number {
     bool has_fraction;
 };
 
-static bool at_digit(const struct cursor *c)
+static bool is_at_digit(const struct cursor *c)
 {
     return c->p < c->end && *c->p >= '0' && *c->p <= '9';
 }
@@ -91,9 +91,9 @@ static bool read_fraction(struct cursor *c, int64_t *out)
     int64_t v = 0;
     int kept = 0;
     bool rest = false;
-    if (!at_digit(c))
+    if (!is_at_digit(c))
         return false;
-    for (; at_digit(c); c->p++) {
+    for (; is_at_digit(c); c->p++) {
         if (kept == FRACTION_DIGITS) {
             rest |= *c->p != '0';
             continue;
@@ -112,9 +112,9 @@ static bool read_fraction(struct cursor *c, int64_t *out)
 static bool read_decimal(struct cursor *c, struct number *n)
 {
     *n = (struct number){0};
-    if (!at_digit(c))
+    if (!is_at_digit(c))
         return false;
-    for (; at_digit(c); c->p++) {
+    for (; is_at_digit(c); c->p++) {
         n->whole = n->whole * 10 + (*c->p - '0');
         if (n->whole > DT_DURATION_MAX_MS)
             return false;
@@ -220,15 +220,15 @@ dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms
     const bool negative = skip_expected(&c, '-');
     struct cursor digits = c; /* the digits, which may contain a point */
     int64_t ms;
-    while (at_digit(&c))
+    while (is_at_digit(&c))
         c.p++;
     int64_t place = c.p - digits.p;
     if (place == 0)
         return DT_INVALID;
     if (skip_expected(&c, '.')) {
-        if (!at_digit(&c))
+        if (!is_at_digit(&c))
             return DT_INVALID;
-        while (at_digit(&c))
+        while (is_at_digit(&c))
             c.p++;
     }
     digits.end = c.p;
@@ -237,9 +237,9 @@ dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms
         int own = 0;
         if (sign > 0)
             (void)skip_expected(&c, '+');
-        if (!at_digit(&c))
+        if (!is_at_digit(&c))
             return DT_INVALID;
-        for (; at_digit(&c); c.p++)
+        for (; is_at_digit(&c); c.p++)
             own = own < EXPONENT_MAX ? own * 10 + (*c.p - '0') : own;
         place += sign * own;
     }
@@ -330,7 +330,7 @@ static bool read_digits(struct cursor *c, int n, int *out)
 {
     int v = 0;
     for (; n > 0; n--) {
-        if (!at_digit(c))
+        if (!is_at_digit(c))
             return false;
         v = v * 10 + (*c->p++ - '0');
     }

@@ -163,7 +163,7 @@ static dt_status has_unreported_attempts(struct walk *w, int64_t, bool *some)
 }
 
 /* Calls `look` every LOOK_US until it sets *some to false, or most_us have passed. *some: whether the time ran out. */
-static dt_status poll_while_some(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
+static dt_status poll_until_none(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
                                  int64_t from_ms, int64_t most_us, bool *some)
 {
     const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
@@ -183,11 +183,11 @@ static dt_status poll_while_some(struct walk *w, dt_status (*look)(struct walk *
 static dt_status wait_until_instant_is_done(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;
-    dt_status status = poll_while_some(w, has_undone_work, from_ms, PATIENCE_US, &undone);
+    dt_status status = poll_until_none(w, has_undone_work, from_ms, PATIENCE_US, &undone);
     if (status == DT_OK)
-        status = poll_while_some(w, has_unreported_attempts, from_ms, w->ask->wait_ms * 1000, &unreported);
+        status = poll_until_none(w, has_unreported_attempts, from_ms, w->ask->wait_ms * 1000, &unreported);
     if (status == DT_OK && !undone)
-        status = poll_while_some(w, has_undone_work, from_ms, PATIENCE_US, &undone);
+        status = poll_until_none(w, has_undone_work, from_ms, PATIENCE_US, &undone);
     if (status == DT_OK)
         status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
     w->ask->whole &= !undone;

@@ -310,7 +310,7 @@ static struct dt_command_answer *new_answer(struct carrying *c)
     return c->answers.v ? &c->answers.v[c->answers.n++] : NULL;
 }
 
-static struct dt_str keep_answer_text(struct carrying *c, struct dt_strbuf *text)
+static struct dt_str copy_answer_text(struct carrying *c, struct dt_strbuf *text)
 {
     struct dt_str kept = text->failed ? DT_STR_NONE : dt_arena_copy(&c->taker->arena, dt_strbuf_str(text));
     dt_strbuf_clear(text);
@@ -408,7 +408,7 @@ static dt_status make_answer_body(struct carrying *c, const struct dt_command *c
             dt_json_end_object(&text);
         }
     }
-    *out = keep_answer_text(c, &text);
+    *out = copy_answer_text(c, &text);
     return status == DT_OK && !out->p ? DT_NOMEM : status;
 }
 
@@ -435,7 +435,7 @@ static dt_status answer_command(struct carrying *c, const struct dt_command_mess
         struct dt_message_header *headers = dt_arena_alloc(arena, (m->n_headers + 1) * sizeof(*headers));
         struct dt_strbuf text = {0};
         dt_problem_add(&text, &x->problem, DT_STR_NONE);
-        body = keep_answer_text(c, &text);
+        body = copy_answer_text(c, &text);
         http = dt_problem_http_status(x->problem.type);
         if (!a || !headers || !body.p)
             return dt_fail(c->err, DT_NOMEM, "out of memory");

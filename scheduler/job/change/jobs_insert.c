@@ -423,7 +423,7 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
     return status;
 }
 
-static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_error *err)
+static dt_status insert_keyed_job_alone(struct batch *b, struct keyed *k, struct dt_error *err)
 {
     const struct name_space *in = namespace_of(k);
     struct dt_param params[KEY_COLUMNS];
@@ -469,7 +469,7 @@ static dt_status insert_all_rows(struct batch *b, bool singly, struct dt_error *
     if (n)
         status = insert_listed_jobs(b, n, err);
     for (size_t i = 0; singly && i < b->n_keyed && status == DT_OK; i++)
-        status = insert_keyed_alone(b, &b->keyed[i], err);
+        status = insert_keyed_job_alone(b, &b->keyed[i], err);
     for (size_t i = 0; singly && i < b->n && status == DT_OK; i++)
         if (!b->rows[i]->job.key.p && b->rows[i]->outcome == DT_INSERT_CREATED)
             status = insert_job_alone(b, b->rows[i], err);

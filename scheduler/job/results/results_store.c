@@ -321,7 +321,7 @@ static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
     return b->now_ms + dt_earlier(j->retention_ms, INT64_MAX - b->now_ms);
 }
 
-static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
+static int64_t archive_at_ms(const struct batch *b, const struct judged *j)
 {
     return dt_leave_at_ms(b->config, j->job.state, b->now_ms, purge_at_ms(b, j));
 }
@@ -397,7 +397,7 @@ static dt_status write_equal_jobs(struct batch *b, struct judged *const *group, 
     const struct dt_param now = DT_P_INT(b->now_ms);
     const struct dt_params all =
         DT_PARAMS(DT_P_INT(http_status_of(j)), text, text, DT_P_INT(ids[0]), now, DT_P_INT(purge_at_ms(b, j)),
-                  DT_P_INT(leave_at_ms(b, j)), now, DT_P_INT(j->was.attempt), DT_P_INT(j->was.version),
+                  DT_P_INT(archive_at_ms(b, j)), now, DT_P_INT(j->was.attempt), DT_P_INT(j->was.version),
                   DT_P_INT((int64_t)j->was.state + 1));
     const size_t first = j->answer ? 0 : 4;
     dt_status status = dt_id_in_run(b->db, j->answer ? &dt_sql_write_answered_successes : &dt_sql_write_alike_successes,
@@ -427,7 +427,7 @@ static dt_status write_unequal_jobs(struct batch *b, struct judged *const *v, si
         dt_json_put_int(&b->text, NULL, (int64_t)j->was.state + 1);
         dt_json_put_int(&b->text, NULL, j->was.version);
         dt_json_put_int(&b->text, NULL, purge_at_ms(b, j));
-        dt_json_put_int(&b->text, NULL, leave_at_ms(b, j));
+        dt_json_put_int(&b->text, NULL, archive_at_ms(b, j));
         dt_answer_put(&b->text, j->answer);
         dt_json_end_array(&b->text);
     }
@@ -504,7 +504,7 @@ static void add_other_job(struct batch *b, const struct judged *j)
     dt_json_put_cut(text, NULL, code, DT_ERROR_CODE_MAX);
     dt_json_put_cut(text, NULL, failure ? failure->error_message : DT_STR_NONE, DT_ERROR_MESSAGE_MAX);
     dt_json_put_int(text, NULL, j->was.version);
-    dt_json_put_int(text, NULL, finished ? leave_at_ms(b, j) : 0);
+    dt_json_put_int(text, NULL, finished ? archive_at_ms(b, j) : 0);
     dt_answer_put(text, j->answer);
     dt_json_end_array(text);
 }
