@@ -1,7 +1,6 @@
 /* The table of all routes; a test compares it with openapi.yaml. The most frequent routes are first. The columns
  * are method, path, scope, wall (request/request.h), body and query. A row without one of these columns does not
  * compile. */
-#include "api.h"
 #include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/batch.h"

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api.h"
-#include "base/log.h"
 #include "http_exchange.h"
 #include "request/auth.h"
 #include "request/quotas.h"

@@ -20,7 +20,6 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"

@@ -9,7 +9,6 @@
 #include "answer.h"
 #include "api.h"
 #include "base/assert.h"
-#include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/text/json_write.h"

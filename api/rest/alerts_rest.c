@@ -3,7 +3,6 @@
 
 #include "alerts_rest.h"
 #include "answer.h"
-#include "api.h"
 #include "base/http/callback_rules.h"
 #include "base/text/json_table.h"
 #include "base/text/json_write.h"

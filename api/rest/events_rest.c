@@ -1,7 +1,6 @@
 /* The audit log: GET /v1/events by topic, actor and time, and GET /v1/jobs/{id}/events. The latest event is first. A
  * token that is bound to topics sees only the events of these topics. */
 #include "answer.h"
-#include "api.h"
 #include "base/assert.h"
 #include "events/events.h"
 #include "handlers.h"

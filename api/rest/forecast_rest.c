@@ -1,7 +1,6 @@
 /* GET /v1/forecast: how many jobs become due; GET /v1/forecast/spikes: the steps in which more jobs become due than the
  * installation can dispatch. MySQL's work for an answer is bounded (features/forecast/forecast.h). */
 #include "answer.h"
-#include "api.h"
 #include "base/assert.h"
 #include "base/text/timetext.h"
 #include "features/forecast/forecast.h"

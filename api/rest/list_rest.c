@@ -3,7 +3,6 @@
  * dt_list_place. */
 
 #include "answer.h"
-#include "api.h"
 #include "explain_rest.h"
 #include "handlers.h"
 #include "job/job.h"

@@ -13,7 +13,6 @@
 #include "operations_rest.h"
 
 #include "answer.h"
-#include "api.h"
 #include "base/assert.h"
 #include "base/text/json_write.h"
 #include "handlers.h"

@@ -4,7 +4,6 @@
  * are posted to the index. */
 #include "schedules_rest.h"
 #include "answer.h"
-#include "api.h"
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"

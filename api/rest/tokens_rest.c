@@ -2,7 +2,6 @@
  * answer that creates a token shows its text. Every API applies a change within seconds. Once an installation has had a
  * token, it requires one, even if all tokens are revoked (tokens_store.c). */
 #include "answer.h"
-#include "api.h"
 #include "base/text/json.h"
 #include "base/text/json_table.h"
 #include "features/tokens/tokens.h"

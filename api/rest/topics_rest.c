@@ -8,7 +8,6 @@
 #include "topics_rest.h"
 #include "alerts_rest.h"
 #include "answer.h"
-#include "api.h"
 #include "base/http/callback_rules.h"
 #include "base/text/json_write.h"
 #include "features/operations/operations.h"

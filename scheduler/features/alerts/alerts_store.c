@@ -3,7 +3,6 @@
  * due index. */
 
 #include "alerts.h"
-#include "base/assert.h"
 #include "base/text/json_write.h"
 #include "mysql/statements.h"
 #include "store/store_internal.h"
