@@ -16,12 +16,11 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
         status = dt_operation_runner_start(env, &intake->operations, err);
     if (status == DT_OK)
         status = dt_inbox_chore_start(env, intake->operations, intake->schedules, &intake->inbox, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = intake;
+    else
         dt_intake_stop(intake);
-        return status;
-    }
-    *out = intake;
-    return DT_OK;
+    return status;
 }
 
 void dt_intake_clock_changed(dt_intake *intake)

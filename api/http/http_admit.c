@@ -1,8 +1,6 @@
 /* Owns the checks of a request's head: which route the request takes, who the caller is, the size and type of its body,
  * its query. Does not know how an answer is sent. The framing of the head was checked before (base/http/head.h). */
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "http_exchange.h"
 #include "request/auth.h"

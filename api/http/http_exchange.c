@@ -13,8 +13,6 @@
  */
 #include "http_exchange.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/assert.h"

@@ -3,7 +3,6 @@
  * listener is closed. */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/addresses.h"

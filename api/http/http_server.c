@@ -2,7 +2,6 @@
  * happens on a connection (base/http) or to a request (http_exchange.c). */
 #include "http_server.h"
 
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/log.h"

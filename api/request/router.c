@@ -84,12 +84,11 @@ dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out
         }
         status = k > 0 && params <= DT_ROUTE_PARAMS && wall_fits_route(&routes[i]) ? DT_OK : DT_INTERNAL;
     }
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = router;
+    else
         dt_router_free(router);
-        return status;
-    }
-    *out = router;
-    return DT_OK;
+    return status;
 }
 
 void dt_router_free(dt_router *router)

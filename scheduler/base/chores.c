@@ -201,12 +201,11 @@ dt_status dt_chores_start(const struct dt_chores_env *env, dt_chores **out, stru
     }
     if (status == DT_OK)
         status = start_worker(c, &c->workers[0], err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = c;
+    else
         dt_chores_stop(c);
-        return status;
-    }
-    *out = c;
-    return DT_OK;
+    return status;
 }
 
 void dt_chores_cut(dt_chores *c)

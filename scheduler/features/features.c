@@ -25,12 +25,11 @@ dt_status dt_features_start(const struct dt_features_env *env, dt_features **out
     dt_status status = f ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < FEATURES && status == DT_OK; i++)
         status = table[i].start(env, &f->v[i], err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = f;
+    else
         dt_features_stop(f);
-        return status;
-    }
-    *out = f;
-    return DT_OK;
+    return status;
 }
 
 void dt_features_leave(dt_features *f)

@@ -75,12 +75,11 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
         if (status != DT_OK)
             status = dt_fail(err, status, "the connections to Redis could not be created");
     }
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = index;
+    else
         dt_index_free(index);
-        return status;
-    }
-    *out = index;
-    return DT_OK;
+    return status;
 }
 
 void dt_index_free(dt_index *index)

@@ -573,12 +573,11 @@ static dt_status prepare_statement(dt_db *db, const char *sql, size_t rows, stru
         status = fail_statement(db, s->stmt, sql, err);
     if (status == DT_OK)
         status = make_columns(db, s, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = s;
+    else
         free_statement(s);
-        return status;
-    }
-    *out = s;
-    return DT_OK;
+    return status;
 }
 
 static struct statement **cache_bucket(dt_db *db, const char *sql, size_t rows)

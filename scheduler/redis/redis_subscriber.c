@@ -355,12 +355,11 @@ static dt_status start_subscriber(const struct dt_wake *made, const char *instal
         status = dt_thread_start(&wake->thread, "wake", run_subscriber, wake, err);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = wake;
+    else
         dt_wake_stop(wake);
-        return status;
-    }
-    *out = wake;
-    return DT_OK;
+    return status;
 }
 
 dt_status dt_wake_start(const struct dt_config *config, const char *installation,

@@ -38,12 +38,11 @@ dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_stor
     store->config = config;
     store->ref = ref;
     dt_status status = dt_db_new(config, &store->db);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = store;
+    else
         free(store);
-        return status;
-    }
-    *out = store;
-    return DT_OK;
+    return status;
 }
 
 size_t dt_store_payload_max(const struct dt_config *config)

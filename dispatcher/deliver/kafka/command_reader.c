@@ -510,12 +510,11 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
         status = dt_index_new(intake->config, intake->installation, intake->clock, &r->index, err);
     if (status == DT_OK)
         status = dt_thread_start(&r->thread, "commands", run_reader, r, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = r;
+    else
         dt_command_reader_stop(r);
-        return status;
-    }
-    *out = r;
-    return DT_OK;
+    return status;
 }
 
 void dt_command_reader_stop(dt_command_reader *r)

@@ -178,12 +178,11 @@ dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out,
     dt_status status = dt_kafka_topic_name(env, "results", l->topic, err);
     if (status == DT_OK)
         status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &l->handle, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = l;
+    else
         dt_result_lag_free(l);
-        return status;
-    }
-    *out = l;
-    return DT_OK;
+    return status;
 }
 
 void dt_result_lag_free(dt_result_lag *l)

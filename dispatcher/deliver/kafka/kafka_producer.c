@@ -330,12 +330,11 @@ dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_produ
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->freed, NULL);
     dt_status status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &s->handle, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = s;
+    else
         dt_notice_producer_free(s);
-        return status;
-    }
-    *out = s;
-    return DT_OK;
+    return status;
 }
 
 void dt_notice_producer_free(dt_notice_producer *s)

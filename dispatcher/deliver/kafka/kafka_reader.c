@@ -558,12 +558,11 @@ dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_ka
     c->how = *how;
     c->generation = dt_kafka_client_generation();
     dt_status status = open_handle(c, c, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = c;
+    else
         dt_kafka_reader_free(c);
-        return status;
-    }
-    *out = c;
-    return DT_OK;
+    return status;
 }
 
 void dt_kafka_reader_free(dt_kafka_reader *c)

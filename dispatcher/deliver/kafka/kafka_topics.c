@@ -541,12 +541,11 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
     status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &a->handle, err);
     if (status == DT_OK)
         status = dt_kafka_lookups_new(a, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = a;
+    else
         dt_kafka_admin_free(a);
-        return status;
-    }
-    *out = a;
-    return DT_OK;
+    return status;
 }
 
 void dt_kafka_admin_free(dt_kafka_admin *a)

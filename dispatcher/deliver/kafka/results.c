@@ -558,12 +558,11 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
         status = dt_json_new(&r->json);
     if (status == DT_OK)
         status = dt_thread_start(&r->thread, "results", run_results, r, err);
-    if (status != DT_OK) {
+    if (status == DT_OK)
+        *out = r;
+    else
         dt_results_stop(r);
-        return status;
-    }
-    *out = r;
-    return DT_OK;
+    return status;
 }
 
 void dt_results_stop(dt_results *r)

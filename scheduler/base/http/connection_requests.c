@@ -5,7 +5,6 @@
  * Invariants: an open connection or stream is in exactly one queue, ordered by when its wait began; `n` is the sum of
  * the queues' lengths. A closed one is in no queue.
  */
-#include <stdlib.h>
 #include <unistd.h>
 #include <utlist.h>
 

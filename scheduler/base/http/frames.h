@@ -3,8 +3,6 @@
  * dt_frames. Pure functions. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/text/strbuf.h"
 #include "head.h"
 

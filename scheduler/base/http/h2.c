@@ -18,8 +18,6 @@
 #include "h2.h"
 
 #include <nghttp2/nghttp2.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <utlist.h>
 

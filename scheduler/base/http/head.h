@@ -2,8 +2,6 @@
  * refused), what it requests, and which body follows. Pure functions. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/text/strbuf.h"
 
 #define DT_HEAD_MAX   ((size_t)12 * 1024) /* most bytes of a head, including its empty line */

@@ -13,8 +13,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/status.h"

@@ -4,10 +4,6 @@
  * For one thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "tls_files.h"
 
 struct ssl_st; /* SSL of OpenSSL */
