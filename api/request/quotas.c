@@ -233,7 +233,7 @@ static int compare_token(const void *a, const void *b)
 {
     const dt_tenant *x = *(dt_tenant *const *)a;
     const dt_tenant *y = *(dt_tenant *const *)b;
-    return (x->token > y->token) - (x->token < y->token);
+    return DT_ORDER(x->token, y->token);
 }
 
 /* Returns all tenants, with a reference to each. NULL: out of memory. */

@@ -244,21 +244,16 @@ static int64_t count_events_of(const struct topic_line *line)
     return sum;
 }
 
-static int compare_numbers(int64_t a, int64_t b)
-{
-    return (a < b) - (a > b);
-}
-
 static int compare_lines_by_overdue(const void *a, const void *b)
 {
     const struct topic_line *x = a;
     const struct topic_line *y = b;
-    int order = compare_numbers(x->overdue, y->overdue);
+    int order = DT_ORDER(y->overdue, x->overdue);
     if (!order)
-        order = compare_numbers(count_events_of(x), count_events_of(y));
+        order = DT_ORDER(count_events_of(y), count_events_of(x));
     if (!order)
-        order = compare_numbers(x->jobs[DT_SCHEDULED] + x->jobs[DT_DISPATCHED],
-                                y->jobs[DT_SCHEDULED] + y->jobs[DT_DISPATCHED]);
+        order =
+            DT_ORDER(y->jobs[DT_SCHEDULED] + y->jobs[DT_DISPATCHED], x->jobs[DT_SCHEDULED] + x->jobs[DT_DISPATCHED]);
     return order ? order : compare_lines_by_topic(a, b);
 }
 

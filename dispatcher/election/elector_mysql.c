@@ -300,7 +300,7 @@ static int compare_i64(const void *a, const void *b)
 {
     const int64_t x = *(const int64_t *)a;
     const int64_t y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    return DT_ORDER(x, y);
 }
 
 static void submit_order(struct mysql_elector *e, int64_t now_us)

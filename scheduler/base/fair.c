@@ -3,9 +3,6 @@
  * owner. */
 #include "fair.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "assert.h"
 
 #define TIMEOUTS_PART 4
@@ -80,13 +77,11 @@ static size_t share_among_owners(struct run all, size_t room)
     return room;
 }
 
-#define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
-
 static int compare_by_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
     const struct dt_fair_queue *y = b;
-    return x->owner != y->owner ? COMPARE(x->owner, y->owner) : COMPARE(x->place, y->place);
+    return x->owner != y->owner ? DT_ORDER(x->owner, y->owner) : DT_ORDER(x->place, y->place);
 }
 
 /* Orders queues: timeouts before due jobs, and owners in the order of their first queues. */
@@ -96,12 +91,12 @@ static int compare_by_timeouts_and_owner(const void *a, const void *b)
     const struct dt_fair_queue *y = b;
     if (x->timeouts != y->timeouts)
         return x->timeouts ? -1 : 1;
-    return x->first != y->first ? COMPARE(x->first, y->first) : COMPARE(x->place, y->place);
+    return x->first != y->first ? DT_ORDER(x->first, y->first) : DT_ORDER(x->place, y->place);
 }
 
 static int compare_queues_by_place(const void *a, const void *b)
 {
-    return COMPARE(((const struct dt_fair_queue *)a)->place, ((const struct dt_fair_queue *)b)->place);
+    return DT_ORDER(((const struct dt_fair_queue *)a)->place, ((const struct dt_fair_queue *)b)->place);
 }
 
 void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
@@ -153,8 +148,8 @@ static int compare_by_owner_and_wait(const void *a, const void *b)
     const struct dt_turn *x = a;
     const struct dt_turn *y = b;
     if (x->owner != y->owner)
-        return COMPARE(x->owner, y->owner);
-    return x->thing_last != y->thing_last ? COMPARE(x->thing_last, y->thing_last) : COMPARE(x->at, y->at);
+        return DT_ORDER(x->owner, y->owner);
+    return x->thing_last != y->thing_last ? DT_ORDER(x->thing_last, y->thing_last) : DT_ORDER(x->at, y->at);
 }
 
 static int compare_by_turn_and_wait(const void *a, const void *b)
@@ -162,8 +157,8 @@ static int compare_by_turn_and_wait(const void *a, const void *b)
     const struct dt_turn *x = a;
     const struct dt_turn *y = b;
     if (x->nth != y->nth)
-        return COMPARE(x->nth, y->nth);
-    return x->owner_last != y->owner_last ? COMPARE(x->owner_last, y->owner_last) : COMPARE(x->first, y->first);
+        return DT_ORDER(x->nth, y->nth);
+    return x->owner_last != y->owner_last ? DT_ORDER(x->owner_last, y->owner_last) : DT_ORDER(x->first, y->first);
 }
 
 void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)

@@ -54,6 +54,9 @@ typedef enum dt_status {
 #undef X
 } dt_status;
 
+/* Compares two numbers for a sort: negative, 0 or positive. */
+#define DT_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
 #define DT_MUST_CHECK        __attribute__((warn_unused_result))
 #define DT_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 

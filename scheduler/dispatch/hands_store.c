@@ -132,7 +132,7 @@ static int answers_by_job(const void *a, const void *b)
 {
     const struct dt_hand_answer *x = a;
     const struct dt_hand_answer *y = b;
-    return (x->apply.result.job_id > y->apply.result.job_id) - (x->apply.result.job_id < y->apply.result.job_id);
+    return DT_ORDER(x->apply.result.job_id, y->apply.result.job_id);
 }
 
 static dt_status mark_held_answer(void *arg)

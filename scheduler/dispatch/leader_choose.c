@@ -150,7 +150,7 @@ static int compare_places_by_topic(const void *a, const void *b)
     const struct place *x = a;
     const struct place *y = b;
     int names = dt_str_order(x->kafka_topic, y->kafka_topic);
-    return names ? names : (x->owner > y->owner) - (x->owner < y->owner);
+    return names ? names : DT_ORDER(x->owner, y->owner);
 }
 
 static int compare_by_topic_and_position(const void *a, const void *b)
@@ -158,7 +158,7 @@ static int compare_by_topic_and_position(const void *a, const void *b)
     const struct place *x = a;
     const struct place *y = b;
     int topics = compare_places_by_topic(a, b);
-    return topics ? topics : (x->first > y->first) - (x->first < y->first);
+    return topics ? topics : DT_ORDER(x->first, y->first);
 }
 
 /* Lists the Kafka topics of all jobs that would be sent, by owner. *n: length of the list; *n_topics: number of
@@ -255,9 +255,7 @@ static int compare_candidates_by_due(const void *a, const void *b)
 {
     const struct dt_candidate *x = a;
     const struct dt_candidate *y = b;
-    if (x->next_ms != y->next_ms)
-        return x->next_ms < y->next_ms ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
+    return x->next_ms != y->next_ms ? DT_ORDER(x->next_ms, y->next_ms) : DT_ORDER(x->id, y->id);
 }
 
 static int compare_by_owner_and_topic(const void *a, const void *b)
@@ -265,9 +263,9 @@ static int compare_by_owner_and_topic(const void *a, const void *b)
     const struct dt_candidate *x = *(struct dt_candidate *const *)a;
     const struct dt_candidate *y = *(struct dt_candidate *const *)b;
     if (x->owner != y->owner)
-        return x->owner > y->owner ? 1 : -1;
+        return DT_ORDER(x->owner, y->owner);
     int topics = dt_str_order(x->topic, y->topic);
-    return topics ? topics : (x > y) - (x < y);
+    return topics ? topics : DT_ORDER(x, y);
 }
 
 static dt_status list_owner_and_topic_parts(const struct dt_open_txn *t, struct parts *parts)

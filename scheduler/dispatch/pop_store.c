@@ -296,7 +296,7 @@ static int compare_by_ttr_and_id(const void *a, const void *b)
 {
     const struct offer *x = a;
     const struct offer *y = b;
-    return x->ttr_ms != y->ttr_ms ? (x->ttr_ms > y->ttr_ms ? 1 : -1) : dt_by_job_id(a, b);
+    return x->ttr_ms != y->ttr_ms ? DT_ORDER(x->ttr_ms, y->ttr_ms) : dt_by_job_id(a, b);
 }
 
 static dt_status write_claims(struct popping *p)
@@ -344,9 +344,7 @@ int dt_pop_by_due(const void *a, const void *b)
 {
     const struct dt_job *x = a;
     const struct dt_job *y = b;
-    if (x->due_at_ms != y->due_at_ms)
-        return x->due_at_ms < y->due_at_ms ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
+    return x->due_at_ms != y->due_at_ms ? DT_ORDER(x->due_at_ms, y->due_at_ms) : DT_ORDER(x->id, y->id);
 }
 
 static dt_status read_job(void *arg)

@@ -57,9 +57,7 @@ static int compare_by_shard(const void *a, const void *b)
 {
     const struct shard_item *x = a;
     const struct shard_item *y = b;
-    if (x->shard != y->shard)
-        return x->shard < y->shard ? -1 : 1;
-    return dt_item_order(&x->item, &y->item);
+    return x->shard != y->shard ? DT_ORDER(x->shard, y->shard) : dt_item_order(&x->item, &y->item);
 }
 
 static void sort_items(struct shard_item *items, size_t n)

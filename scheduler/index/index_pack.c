@@ -50,9 +50,9 @@ int dt_item_order(const struct dt_item *a, const struct dt_item *b)
     const struct dt_member *x = &a->member;
     const struct dt_member *y = &b->member;
     if (a->due_ms != b->due_ms)
-        return a->due_ms < b->due_ms ? -1 : 1;
+        return DT_ORDER(a->due_ms, b->due_ms);
     int order = memcmp(x->bytes, y->bytes, x->n < y->n ? x->n : y->n);
-    return order ? order : (x->n > y->n) - (x->n < y->n);
+    return order ? order : DT_ORDER(x->n, y->n);
 }
 
 static int compare_items(const void *a, const void *b)

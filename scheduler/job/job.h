@@ -194,7 +194,7 @@ static inline int dt_by_job_id(const void *a, const void *b)
 {
     const int64_t *x = a;
     const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
+    return DT_ORDER(*x, *y);
 }
 
 #define DT_PATCH_MEMBER(kind, member, column)                                                                          \

@@ -31,8 +31,8 @@ static int compare_by_topic_and_piece(const void *a, const void *b)
     size_t n = x->topic.n < y->topic.n ? x->topic.n : y->topic.n;
     int order = n && x->topic.p != y->topic.p ? memcmp(x->topic.p, y->topic.p, n) : 0;
     if (order == 0)
-        order = (x->topic.n > y->topic.n) - (x->topic.n < y->topic.n);
-    return order ? order : (x->piece > y->piece) - (x->piece < y->piece);
+        order = DT_ORDER(x->topic.n, y->topic.n);
+    return order ? order : DT_ORDER(x->piece, y->piece);
 }
 
 void dt_counts_merge(struct dt_counts *counts)

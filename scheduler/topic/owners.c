@@ -35,8 +35,8 @@ static int compare_by_prefix(const void *a, const void *b)
     const struct dt_owner_prefix *y = b;
     int names = dt_str_order(x->prefix, y->prefix);
     if (names || x->of != y->of)
-        return names ? names : (x->of > y->of) - (x->of < y->of);
-    return (x->owner > y->owner) - (x->owner < y->owner);
+        return names ? names : DT_ORDER(x->of, y->of);
+    return DT_ORDER(x->owner, y->owner);
 }
 
 static size_t sort_distinct(struct dt_owner_prefix *v, size_t n)

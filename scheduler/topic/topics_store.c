@@ -76,10 +76,7 @@ dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_aren
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct dt_str *x = a;
-    const struct dt_str *y = b;
-    int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
-    return order ? order : (x->n > y->n) - (x->n < y->n);
+    return dt_str_order(*(const struct dt_str *)a, *(const struct dt_str *)b);
 }
 
 struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix)

@@ -35,7 +35,7 @@ static inline int dt_str_order(struct dt_str a, struct dt_str b)
 {
     size_t n = a.n < b.n ? a.n : b.n;
     int order = n ? memcmp(a.p, b.p, n) : 0;
-    return order ? order : (a.n > b.n) - (a.n < b.n);
+    return order ? order : DT_ORDER(a.n, b.n);
 }
 static inline bool dt_str_is(struct dt_str a, const char *s)
 {

@@ -108,7 +108,7 @@ static int compare_by_share(const void *a, const void *b)
 {
     const struct dt_forecast_share *x = a;
     const struct dt_forecast_share *y = b;
-    return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
+    return DT_ORDER(y->scheduled, x->scheduled);
 }
 
 /* Returns how the jobs of a piece (home day modulo 32) are divided among the topics. Reads this from MySQL once for a
@@ -179,7 +179,7 @@ static int compare_by_step_and_topic(const void *a, const void *b)
 {
     const struct dt_forecast_part *x = a;
     const struct dt_forecast_part *y = b;
-    return x->step != y->step ? (x->step < y->step ? -1 : 1) : dt_str_order(x->topic, y->topic);
+    return x->step != y->step ? DT_ORDER(x->step, y->step) : dt_str_order(x->topic, y->topic);
 }
 
 static int compare_by_step_and_size(const void *a, const void *b)
@@ -187,8 +187,8 @@ static int compare_by_step_and_size(const void *a, const void *b)
     const struct dt_forecast_part *x = a;
     const struct dt_forecast_part *y = b;
     if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    return x->due != y->due ? (x->due > y->due ? -1 : 1) : dt_str_order(x->topic, y->topic);
+        return DT_ORDER(x->step, y->step);
+    return x->due != y->due ? DT_ORDER(y->due, x->due) : dt_str_order(x->topic, y->topic);
 }
 
 /* Sorts the parts (numbers of jobs by step and topic), and merges those of the same step and topic. */

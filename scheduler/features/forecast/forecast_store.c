@@ -88,7 +88,7 @@ static int compare_by_rate(const void *a, const void *b)
 {
     double x = ((const struct run *)a)->rate;
     double y = ((const struct run *)b)->rate;
-    return (x < y) - (x > y);
+    return DT_ORDER(y, x);
 }
 
 /* Adds the later fires. Since a step shows only the largest topics, the fires of the topics with the highest rates are

@@ -126,7 +126,7 @@ static int answers_by_topic(const void *a, const void *b)
     const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
     const struct dt_command_answer *y = *(const struct dt_command_answer *const *)b;
     const int order = dt_str_order(x->topic, y->topic);
-    return order ? order : (x > y) - (x < y);
+    return order ? order : DT_ORDER(x, y);
 }
 
 /* Ends the text of a row, and adds the row to the list of rows. */

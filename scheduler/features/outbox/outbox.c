@@ -292,7 +292,7 @@ static int compare_messages_by_id(const void *a, const void *b)
 {
     const int64_t x = (*(const struct dt_message_row *const *)a)->id;
     const int64_t y = (*(const struct dt_message_row *const *)b)->id;
-    return (x > y) - (x < y);
+    return DT_ORDER(x, y);
 }
 
 static int64_t owner_of_turn(const dt_outbox *o, const struct dt_message_row *m)
@@ -389,7 +389,7 @@ static int compare_flights_by_id(const void *a, const void *b)
 {
     const int64_t x = (*(struct dt_flight *const *)a)->row.id;
     const int64_t y = (*(struct dt_flight *const *)b)->row.id;
-    return (x > y) - (x < y);
+    return DT_ORDER(x, y);
 }
 
 /* Puts the messages off before they are sent, so that no other process sends them meanwhile. */

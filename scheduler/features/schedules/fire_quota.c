@@ -61,9 +61,7 @@ static int compare_quotas_by_owner(const void *a, const void *b)
 {
     const struct dt_fire_quota *x = a;
     const struct dt_fire_quota *y = b;
-    if (x->owner != y->owner)
-        return x->owner > y->owner ? 1 : -1;
-    return (x->token > y->token) - (x->token < y->token);
+    return x->owner != y->owner ? DT_ORDER(x->owner, y->owner) : DT_ORDER(x->token, y->token);
 }
 
 static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_store *store, struct dt_arena *arena,
@@ -188,7 +186,7 @@ static int compare_claims_by_token(const void *a, const void *b)
 {
     const struct dt_quota_claim *x = a;
     const struct dt_quota_claim *y = b;
-    return (x->token > y->token) - (x->token < y->token);
+    return DT_ORDER(x->token, y->token);
 }
 
 dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms, dt_store *store,

@@ -109,7 +109,7 @@ static int compare_by_quota_wait(const void *a, const void *b)
     int64_t y = ((const struct dt_schedule *)b)->waits_since_ms;
     x = x ? x : INT64_MAX;
     y = y ? y : INT64_MAX;
-    return (x > y) - (x < y);
+    return DT_ORDER(x, y);
 }
 
 /* Locks schedules that are due for a check. Each owner gets the same number, unless it has fewer. */

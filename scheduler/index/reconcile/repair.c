@@ -91,9 +91,9 @@ static int compare_suspects_by_id(const void *a, const void *b)
     const struct dt_suspect *x = a;
     const struct dt_suspect *y = b;
     if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
+        return DT_ORDER(x->id, y->id);
     if (x->shard != y->shard)
-        return x->shard < y->shard ? -1 : 1;
+        return DT_ORDER(x->shard, y->shard);
     /* if an entry and a row were found for the same job, the entry is first */
     return (x->seen_ms == DT_NOT_SEEN) - (y->seen_ms == DT_NOT_SEEN);
 }
@@ -486,9 +486,7 @@ static int compare_rows_by_due(const void *a, const void *b)
 {
     const struct dt_due *x = a;
     const struct dt_due *y = b;
-    if (x->next_ms != y->next_ms)
-        return x->next_ms < y->next_ms ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
+    return x->next_ms != y->next_ms ? DT_ORDER(x->next_ms, y->next_ms) : DT_ORDER(x->id, y->id);
 }
 
 /* Compares a page of one shard's entries with the rows. Returns the number of entries in the page; 0: the last page was

@@ -71,7 +71,7 @@ static int compare_parts(const void *a, const void *b)
 {
     const int32_t *x = a;
     const int32_t *y = b;
-    return (*x > *y) - (*x < *y);
+    return DT_ORDER(*x, *y);
 }
 
 bool dt_partitions_have(const struct dt_partitions *parts, int32_t part)

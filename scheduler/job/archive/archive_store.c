@@ -195,8 +195,7 @@ static int compare_by_counter(const void *a, const void *b)
         return x->removed ? 1 : -1;
     int order = dt_str_order(x->topic, y->topic);
     if (order == 0 && !x->removed)
-        order = x->state != y->state ? (x->state > y->state) - (x->state < y->state)
-                                     : (x->part > y->part) - (x->part < y->part);
+        order = x->state != y->state ? DT_ORDER(x->state, y->state) : DT_ORDER(x->part, y->part);
     return order;
 }
 
@@ -244,9 +243,7 @@ static int compare_by_day(const void *a, const void *b)
 {
     const struct day *x = a;
     const struct day *y = b;
-    if (x->home != y->home)
-        return x->home < y->home ? -1 : 1;
-    return (x->part > y->part) - (x->part < y->part);
+    return x->home != y->home ? DT_ORDER(x->home, y->home) : DT_ORDER(x->part, y->part);
 }
 
 /* Records in history_days which partitions have jobs of which home days, in the order of the table's key. A record is

@@ -115,7 +115,7 @@ static int compare_keyed(const void *a, const void *b)
     const struct keyed *x = a;
     const struct keyed *y = b;
     int c = compare_keys(x, y);
-    return c ? c : (x->order > y->order) - (x->order < y->order);
+    return c ? c : DT_ORDER(x->order, y->order);
 }
 
 static void sort_keyed(struct batch *b)

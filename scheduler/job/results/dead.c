@@ -127,7 +127,7 @@ static int compare_by_size(const void *a, const void *b)
 {
     const struct dt_dead_group *x = a;
     const struct dt_dead_group *y = b;
-    return x->jobs != y->jobs ? (x->jobs < y->jobs) - (x->jobs > y->jobs) : compare_groups_by_name(a, b);
+    return x->jobs != y->jobs ? DT_ORDER(y->jobs, x->jobs) : compare_groups_by_name(a, b);
 }
 
 /* Merges the groups with the same topic and error. If there are more than DT_DEAD_GROUPS, drops the smallest. */

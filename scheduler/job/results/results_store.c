@@ -88,9 +88,7 @@ static int compare_judged_by_id(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return x->index < y->index ? -1 : 1;
+    return x->id != y->id ? DT_ORDER(x->id, y->id) : DT_ORDER(x->index, y->index);
 }
 
 /* Returns the index in `places` of the first result for this job, or n if there is none. */
@@ -351,7 +349,7 @@ static int compare_by_job(const void *a, const void *b)
 {
     const struct judged *x = *(struct judged *const *)a;
     const struct judged *y = *(struct judged *const *)b;
-    return (x->was.id > y->was.id) - (x->was.id < y->was.id);
+    return DT_ORDER(x->was.id, y->was.id);
 }
 
 static int http_status_of(const struct judged *j)
@@ -365,7 +363,7 @@ static int compare_likeness(const struct judged *x, const struct judged *y)
     const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, http_status_of(y)};
     for (size_t i = 0; i < sizeof(of_x) / sizeof(*of_x); i++)
         if (of_x[i] != of_y[i])
-            return of_x[i] < of_y[i] ? -1 : 1;
+            return DT_ORDER(of_x[i], of_y[i]);
     return 0;
 }
 
