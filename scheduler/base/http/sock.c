@@ -19,14 +19,6 @@
 
 #define HANDSHAKE 0x16 /* first byte of every TLS connection */
 
-/* The result of a call of OpenSSL. */
-enum tls_outcome {
-    TLS_DONE,  /* the call did what it should */
-    TLS_WAIT,  /* nothing was done: repeat the call, with the same bytes, after an event of the socket */
-    TLS_END,   /* the client sends nothing more */
-    TLS_BROKEN /* the session has failed permanently */
-};
-
 /* ---- calls of OpenSSL; each leaves its queue of errors empty ---- */
 
 /* Makes a TLS session. Returns NULL if memory runs out. */
@@ -44,48 +36,19 @@ static SSL *new_session(dt_tls_files *files, int fd)
     return NULL;
 }
 
-static enum tls_outcome outcome_of(SSL *ssl, int result)
+/* Handles the result of reading or writing. Returns whether bytes were passed. *may becomes false if the call must be
+ * repeated, with the same bytes, after an event of the socket; *ended becomes true if the client sends nothing more. */
+static bool note_result(struct dt_sock *sock, int result, bool *may, bool *ended)
 {
-    switch (SSL_get_error(ssl, result)) {
-    case SSL_ERROR_NONE:
-        return TLS_DONE;
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
-        return TLS_WAIT;
-    case SSL_ERROR_ZERO_RETURN:
-        return TLS_END;
-    default:
-        return TLS_BROKEN;
-    }
-}
-
-static enum tls_outcome continue_session_handshake(SSL *session, const char **why)
-{
+    const int error = SSL_get_error(sock->tls, result);
     ERR_clear_error();
-    enum tls_outcome found = outcome_of(session, SSL_do_handshake(session));
-    if (found == TLS_BROKEN || found == TLS_END) {
-        const char *reason = ERR_reason_error_string(ERR_peek_error());
-        *why = reason ? reason : "the client has closed the connection";
-        found = TLS_BROKEN;
-    }
-    ERR_clear_error();
-    return found;
-}
-
-static enum tls_outcome read_session(SSL *session, char *p, size_t room, size_t *n)
-{
-    ERR_clear_error();
-    enum tls_outcome found = outcome_of(session, SSL_read_ex(session, p, room, n));
-    ERR_clear_error();
-    return found;
-}
-
-static enum tls_outcome write_session(SSL *session, const char *p, size_t room, size_t *n)
-{
-    ERR_clear_error();
-    enum tls_outcome found = outcome_of(session, SSL_write_ex(session, p, room, n));
-    ERR_clear_error();
-    return found;
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+        *may = false;
+    else if (error == SSL_ERROR_ZERO_RETURN)
+        *ended = true;
+    else if (error != SSL_ERROR_NONE)
+        sock->broken = true;
+    return error == SSL_ERROR_NONE;
 }
 
 /* ---- a socket ---- */
@@ -116,7 +79,8 @@ static void handle_errno(struct dt_sock *sock, bool *may)
 enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
 {
     char first;
-    const char *why = NULL;
+    int error = SSL_ERROR_SSL;
+    const char *why = "no memory";
     dt_assert(sock->files && !sock->greeted);
     if (!sock->tls) {
         ssize_t n = recv(sock->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -133,15 +97,22 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
         sock->tls = new_session(sock->files, sock->fd);
         sock->broken = !sock->tls;
     }
-    switch (sock->tls ? continue_session_handshake(sock->tls, &why) : TLS_BROKEN) {
-    case TLS_DONE:
+    if (sock->tls) {
+        ERR_clear_error();
+        error = SSL_get_error(sock->tls, SSL_do_handshake(sock->tls));
+        why = ERR_reason_error_string(ERR_peek_error());
+        ERR_clear_error();
+    }
+    switch (error) {
+    case SSL_ERROR_NONE:
         sock->greeted = true;
         return DT_SOCK_GREETED;
-    case TLS_WAIT:
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
         sock->may_read = sock->may_write = false;
         return DT_SOCK_GREETING;
     default:
-        DT_LOG(DEBUG, "tls", "TLS handshake failed", DT_S("why", why ? why : "no memory"));
+        DT_LOG(DEBUG, "tls", "TLS handshake failed", DT_S("why", why ? why : "the client has closed the connection"));
         SSL_free(sock->tls);
         sock->tls = NULL;
         sock->files = NULL;
@@ -164,19 +135,8 @@ size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room)
     size_t n = 0;
     dt_assert(sock->greeted && sock->fd >= 0 && room > 0);
     if (sock->tls) {
-        switch (read_session(sock->tls, p, room, &n)) {
-        case TLS_DONE:
-            return n;
-        case TLS_WAIT:
-            sock->may_read = false;
-            return 0;
-        case TLS_END:
-            sock->ended = true;
-            return 0;
-        case TLS_BROKEN:
-            sock->broken = true;
-            return 0;
-        }
+        ERR_clear_error();
+        return note_result(sock, SSL_read_ex(sock->tls, p, room, &n), &sock->may_read, &sock->ended) ? n : 0;
     }
     ssize_t got = recvfrom(sock->fd, p, room, MSG_DONTWAIT, NULL, NULL);
     if (got < 0) {
@@ -201,10 +161,9 @@ size_t dt_sock_write(struct dt_sock *sock, const char *p, size_t n, bool more)
                 handle_errno(sock, &sock->may_write);
             some = put > 0 ? (size_t)put : 0;
         } else {
-            enum tls_outcome outcome = write_session(sock->tls, p + sent, n - sent, &some);
-            some = outcome == TLS_DONE ? some : 0;
-            sock->may_write = outcome == TLS_DONE;
-            sock->broken |= outcome == TLS_BROKEN || outcome == TLS_END;
+            ERR_clear_error();
+            if (!note_result(sock, SSL_write_ex(sock->tls, p + sent, n - sent, &some), &sock->may_write, &sock->broken))
+                some = 0;
         }
         sent += some;
     }
