@@ -235,20 +235,12 @@ static void release_exchange(struct dt_exchange *e)
 
 /* ---- the answer ---- */
 
-static void add_header(struct dt_strbuf *out, const char *name, struct dt_str value)
-{
-    dt_strbuf_adds(out, name);
-    dt_strbuf_adds(out, ": ");
-    dt_strbuf_add(out, value.p, value.n);
-    dt_strbuf_adds(out, "\r\n");
-}
-
 static void add_usual_headers(struct dt_strbuf *out, const char *id, bool caches)
 {
-    add_header(out, "X-Request-Id", dt_str(id));
-    add_header(out, "X-Content-Type-Options", DT_STR_LIT("nosniff"));
+    dt_reply_add_header(out, DT_STR_LIT("X-Request-Id"), dt_str(id));
+    dt_reply_add_header(out, DT_STR_LIT("X-Content-Type-Options"), DT_STR_LIT("nosniff"));
     if (!caches)
-        add_header(out, "Cache-Control", DT_STR_LIT("no-store"));
+        dt_reply_add_header(out, DT_STR_LIT("Cache-Control"), DT_STR_LIT("no-store"));
 }
 
 /* Sends an answer that belongs to no exchange. Takes over the memory of the answer's body. */
@@ -258,7 +250,7 @@ static void answer_without_exchange(dt_conn *conn, int status, const char *type,
     struct dt_strbuf headers = {0};
     add_usual_headers(&headers, id, false);
     if (status == 503)
-        add_header(&headers, "Retry-After", DT_STR_LIT("1"));
+        dt_reply_add_header(&headers, DT_STR_LIT("Retry-After"), DT_STR_LIT("1"));
     dt_conn_answer(conn, &(struct dt_reply){.status = status,
                                             .type = type,
                                             .headers = headers.failed ? DT_STR_NONE : dt_strbuf_str(&headers),
@@ -308,7 +300,7 @@ static void send_answer(struct dt_exchange *e)
     dt_strbuf_reset(&e->headers);
     for (unsigned i = 0; i < req->n_headers; i++) {
         caches |= dt_str_is(req->headers[i].name, "Cache-Control");
-        add_header(&e->headers, req->headers[i].name.p, req->headers[i].value);
+        dt_reply_add_header(&e->headers, req->headers[i].name, req->headers[i].value);
     }
     add_usual_headers(&e->headers, e->id, caches);
     dt_conn_answer(e->conn, &(struct dt_reply){.status = req->status,
@@ -511,16 +503,6 @@ static bool charge_growth(struct dt_exchange *e, size_t n)
     return dt_hold_bulk(&e->req.hold, bytes_beyond_free(cap) - bytes_beyond_free(e->body.cap));
 }
 
-/* Called if the body exceeds its limit without having declared its length: a stream gets `truncated`, other requests
- * are refused. */
-static void handle_oversized_body(struct dt_exchange *e)
-{
-    e->drops = true;
-    e->req.truncated = e->streams;
-    if (!e->streams)
-        dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has more than %zu bytes", e->limit);
-}
-
 /* Passes the bytes to the stream, as far as its limit allows; sets *n to the number of bytes that the stream took.
  * True: the stream waits. */
 static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
@@ -547,8 +529,12 @@ static size_t on_body(dt_conn *conn, const char *p, size_t n)
             return taken;
         e->received -= taken; /* because on_body adds n below */
     }
-    if (!e->drops && e->received + n > e->limit)
-        handle_oversized_body(e);
+    if (!e->drops && e->received + n > e->limit) { /* a body without a declared length */
+        e->drops = true;
+        e->req.truncated = e->streams;
+        if (!e->streams)
+            dt_request_refuse(&e->req, DT_PROBLEM_TOO_LARGE, "the body has more than %zu bytes", e->limit);
+    }
     if (!e->drops && !charge_growth(e, n)) {
         e->drops = true;
         dt_strbuf_clear(&e->body);

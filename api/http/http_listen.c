@@ -35,20 +35,6 @@ static bool is_loopback_address(const struct sockaddr *address)
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-static dt_status is_local_listener(const struct dt_listen *on, bool *local, struct dt_error *err)
-{
-    struct addrinfo *info = NULL;
-    *local = true;
-    if (on->as == DT_LISTEN_UNIX)
-        return DT_OK;
-    dt_status status = resolve_host(&on->at, &info, err);
-    if (status != DT_OK)
-        return status;
-    *local = is_loopback_address(info->ai_addr);
-    freeaddrinfo(info);
-    return DT_OK;
-}
-
 /* Parses the next element of the list. The configuration was checked before, so only tests pass an invalid element. */
 static dt_status parse_next_listen(struct dt_str *rest, int port, struct dt_listen *out, struct dt_error *err)
 {
@@ -64,13 +50,15 @@ dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err
     struct dt_listen on;
     bool all = true;
     do {
-        bool one = false;
+        struct addrinfo *info = NULL;
         dt_status status = parse_next_listen(&rest, 0, &on, err);
-        if (status == DT_OK)
-            status = is_local_listener(&on, &one, err);
+        if (status == DT_OK && on.as != DT_LISTEN_UNIX)
+            status = resolve_host(&on.at, &info, err);
         if (status != DT_OK)
             return status;
-        all = all && one;
+        all = all && (!info || is_loopback_address(info->ai_addr));
+        if (info)
+            freeaddrinfo(info);
     } while (rest.n);
     *local = all;
     return DT_OK;
@@ -211,21 +199,15 @@ dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *ou
     return status;
 }
 
-/* Closes the listener, and removes the file of its Unix socket, unless the file now belongs to another socket. */
-static void close_listener(const struct dt_listener *listener)
-{
-    struct stat there;
-    const char *path = listener->on.at.name;
-    if (listener->inode && lstat(path, &there) == 0 && there.st_ino == listener->inode &&
-        there.st_dev == listener->device)
-        unlink(path);
-    if (listener->fd >= 0)
-        close(listener->fd);
-}
-
 void dt_listeners_close(struct dt_listeners *listeners)
 {
-    for (size_t i = 0; i < listeners->n; i++)
-        close_listener(&listeners->v[i]);
+    for (const struct dt_listener *l = listeners->v; l < listeners->v + listeners->n; l++) {
+        struct stat there;
+        /* Removes the file of a Unix socket, unless the file now belongs to another socket. */
+        if (l->inode && lstat(l->on.at.name, &there) == 0 && there.st_ino == l->inode && there.st_dev == l->device)
+            unlink(l->on.at.name);
+        if (l->fd >= 0)
+            close(l->fd);
+    }
     listeners->n = 0;
 }

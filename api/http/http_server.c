@@ -75,16 +75,6 @@ static dt_status start_threads(struct dt_http *http, struct dt_error *err)
     return status;
 }
 
-static void log_listeners(const struct dt_listeners *listeners)
-{
-    for (size_t i = 0; i < listeners->n; i++) {
-        const struct dt_listener *listener = &listeners->v[i];
-        const char *as = listener->on.as == DT_LISTEN_UNIX ? "unix" : listener->tls ? "tls" : "plain";
-        DT_LOG(INFO, "http", "listening", DT_S("version", DUETIME_VERSION), DT_S("as", as),
-               DT_S("address", listener->on.at.name), DT_I("port", listener->on.at.port));
-    }
-}
-
 dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire, dt_http **out,
                         struct dt_error *err)
 {
@@ -109,7 +99,12 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
         dt_http_stop(http);
         return status;
     }
-    log_listeners(&http->listeners);
+    for (const struct dt_listener *l = http->listeners.v; l < http->listeners.v + http->listeners.n; l++)
+        DT_LOG(INFO, "http", "listening", DT_S("version", DUETIME_VERSION),
+               DT_S("as", l->on.as == DT_LISTEN_UNIX ? "unix"
+                          : l->tls                   ? "tls"
+                                                     : "plain"),
+               DT_S("address", l->on.at.name), DT_I("port", l->on.at.port));
     *out = http;
     return DT_OK;
 }

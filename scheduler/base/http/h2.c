@@ -81,12 +81,11 @@ static void clear_request_head(struct dt_h2 *h2)
     h2->fault = NULL;
 }
 
-static int count_noise(nghttp2_session *session, const nghttp2_frame_hd *frame, void *arg)
+static int count_noise(nghttp2_session *, const nghttp2_frame_hd *frame, void *arg)
 {
     struct dt_h2 *h2 = arg;
     const int64_t now_us = h2->conn->conns->loop.now_us;
     const bool block = frame->type == NGHTTP2_HEADERS || frame->type == NGHTTP2_CONTINUATION;
-    (void)session;
     h2->block = (frame->type == NGHTTP2_CONTINUATION ? h2->block : 0) + (block ? frame->length + BLOCK_FRAME : 0);
     if (frame->type == NGHTTP2_HEADERS)
         clear_request_head(h2);
@@ -133,10 +132,9 @@ void dt_h2_break(struct dt_conn *conn)
     mark_stream_broken(stream);
 }
 
-static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *arg)
+static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t, void *arg)
 {
     struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
-    (void)code;
     if (stream)
         stream->id = 0;
     if (stream && stream->parted) {
@@ -205,11 +203,10 @@ static void pass_arrived_body(struct dt_conn *stream)
     queue_stream_wait(stream);
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *arg)
+static int on_data(nghttp2_session *session, uint8_t, int32_t id, const uint8_t *p, size_t n, void *)
 {
     struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
     const struct dt_str text = {(const char *)p, n};
-    (void)flags, (void)arg;
     (void)nghttp2_session_consume_connection(session, n);
     if (!stream)
         return 0;
@@ -230,14 +227,6 @@ void dt_h2_serve(struct dt_conn *stream)
 
 /* ---- heads ---- */
 
-static void add_header_line(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
-{
-    dt_strbuf_add(text, name.p, name.n);
-    dt_strbuf_adds(text, ": ");
-    dt_strbuf_add(text, value.p, value.n);
-    dt_strbuf_adds(text, "\r\n");
-}
-
 /* Returns the text of the head. At the first call, when all pseudo-headers have arrived, writes the request line, and
  * Host from :authority. */
 static struct dt_strbuf *begin_head(struct dt_h2 *h2)
@@ -251,17 +240,16 @@ static struct dt_strbuf *begin_head(struct dt_h2 *h2)
     dt_strbuf_add(head, path->p, path->n);
     dt_strbuf_adds(head, " HTTP/1.1\r\n");
     if (h2->texts[AUTHORITY].n)
-        add_header_line(head, DT_STR_LIT("host"), dt_strbuf_str(&h2->texts[AUTHORITY]));
+        dt_reply_add_header(head, DT_STR_LIT("host"), dt_strbuf_str(&h2->texts[AUTHORITY]));
     return head;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name_p, size_t name_n,
-                     const uint8_t *value_p, size_t value_n, uint8_t flags, void *arg)
+static int on_header(nghttp2_session *, const nghttp2_frame *frame, const uint8_t *name_p, size_t name_n,
+                     const uint8_t *value_p, size_t value_n, uint8_t, void *arg)
 {
     struct dt_h2 *h2 = arg;
     const struct dt_str name = {(const char *)name_p, name_n};
     const struct dt_str value = {(const char *)value_p, value_n};
-    (void)session, (void)flags;
     h2->fields += name.n + value.n;
     if (h2->fields > FIELDS_MOST)
         return end_flooding_connection(h2, "headers");
@@ -278,27 +266,24 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct dt_strbuf *head = begin_head(h2);
     if (!h2->texts[AUTHORITY].n || !dt_str_is(name, "host")) {
         if (head->n <= DT_HEAD_MAX)
-            add_header_line(head, name, value);
+            dt_reply_add_header(head, name, value);
     } else if (!dt_str_eq(value, dt_strbuf_str(&h2->texts[AUTHORITY]))) {
         h2->fault = "Host differs from :authority";
     }
     return 0;
 }
 
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name, size_t name_n,
-                             const uint8_t *value, size_t value_n, uint8_t flags, void *arg)
+static int on_invalid_header(nghttp2_session *, const nghttp2_frame *, const uint8_t *, size_t, const uint8_t *, size_t,
+                             uint8_t, void *h2)
 {
-    struct dt_h2 *h2 = arg;
-    (void)session, (void)frame, (void)name, (void)name_n, (void)value, (void)value_n, (void)flags;
-    h2->fault = "a header's name or value has an invalid byte";
+    ((struct dt_h2 *)h2)->fault = "a header's name or value has an invalid byte";
     return 0;
 }
 
 /* Called if a frame is invalid. libnghttp2 answers it, so only the collected head is dropped. */
-static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int code, void *arg)
+static int on_invalid_frame(nghttp2_session *, const nghttp2_frame *, int, void *h2)
 {
-    (void)session, (void)frame, (void)code;
-    clear_request_head(arg);
+    clear_request_head(h2);
     return 0;
 }
 
@@ -372,11 +357,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 
 /* ---- answers ---- */
 
-static ssize_t read_answer_bytes(nghttp2_session *session, int32_t id, uint8_t *p, size_t room, uint32_t *flags,
-                                 nghttp2_data_source *source, void *arg)
+static ssize_t read_answer_bytes(nghttp2_session *session, int32_t id, uint8_t *, size_t room, uint32_t *flags,
+                                 nghttp2_data_source *, void *)
 {
     const struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, id);
-    (void)p, (void)source, (void)arg;
     if (!stream)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     const size_t unsent = dt_conn_unsent(stream);
@@ -385,12 +369,11 @@ static ssize_t read_answer_bytes(nghttp2_session *session, int32_t id, uint8_t *
 }
 
 static int add_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
-                    nghttp2_data_source *source, void *arg)
+                    nghttp2_data_source *, void *arg)
 {
     struct dt_h2 *h2 = arg;
     struct dt_strbuf *out = &h2->conn->conns->out;
     struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
-    (void)source;
     if (out->n >= DT_CONN_OUT)
         return NGHTTP2_ERR_WOULDBLOCK;
     dt_strbuf_add(out, (const char *)head, FRAME_HEAD);
@@ -400,11 +383,10 @@ static int add_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     return 0;
 }
 
-static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *)
 {
     struct dt_conn *stream = nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     const bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
-    (void)arg;
     if (!stream || !carries || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
         return 0;
     stream->parted = true;

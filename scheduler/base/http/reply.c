@@ -41,11 +41,11 @@ void dt_reply_date(int64_t real_ms, char out[DT_REPLY_DATE])
         out[0] = '\0';
 }
 
-static void add_header(struct dt_strbuf *out, const char *name, const char *value)
+void dt_reply_add_header(struct dt_strbuf *out, struct dt_str name, struct dt_str value)
 {
-    dt_strbuf_adds(out, name);
+    dt_strbuf_add(out, name.p, name.n);
     dt_strbuf_adds(out, ": ");
-    dt_strbuf_adds(out, value);
+    dt_strbuf_add(out, value.p, value.n);
     dt_strbuf_adds(out, "\r\n");
 }
 
@@ -62,16 +62,16 @@ void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, size
     dt_strbuf_adds(out, reason);
     dt_strbuf_adds(out, "\r\n");
     if (date[0])
-        add_header(out, "Date", date);
+        dt_reply_add_header(out, DT_STR_LIT("Date"), dt_str(date));
     if (connection)
-        add_header(out, "Connection", connection);
+        dt_reply_add_header(out, DT_STR_LIT("Connection"), dt_str(connection));
     if (!dt_reply_is_bare(reply->status)) {
         dt_strbuf_adds(out, "Content-Length: ");
         dt_strbuf_add_i64(out, (int64_t)length);
         dt_strbuf_adds(out, "\r\n");
     }
     if (reply->type)
-        add_header(out, "Content-Type", reply->type);
+        dt_reply_add_header(out, DT_STR_LIT("Content-Type"), dt_str(reply->type));
     dt_strbuf_add(out, reply->headers.p, reply->headers.n);
     dt_strbuf_adds(out, "\r\n");
 }

@@ -21,6 +21,8 @@ static inline bool dt_reply_is_bare(int status)
 {
     return status == 204 || status == 304;
 }
+/* Adds a line of a head. */
+void dt_reply_add_header(struct dt_strbuf *out, struct dt_str name, struct dt_str value);
 /* Adds the head, including its empty line. connection: value of the header Connection, or NULL. length: length of the
  * body. */
 void dt_reply_add_head(struct dt_strbuf *out, const struct dt_reply *reply, size_t length, const char *connection,
