@@ -144,8 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const dt_clock still = {zero, zero, NULL};
     static const struct dt_conn_rules rules = {9, 9, 1000000, 1000000, 1000000, 1000000, NULL, NULL};
-    static const struct dt_conn_events events = {
-        sizeof(struct own), on_begun, on_body, on_whole, on_refused, NULL, NULL, on_ended, NULL};
+    static const struct dt_conn_events events = {sizeof(struct own), on_begun, on_body, on_whole,
+                                                 on_refused,         NULL,     on_ended};
     struct dt_str text = {(const char *)data, size};
     struct dt_strbuf at_once = {0}, in_pieces = {0}, frames = {0};
     const bool frames_alone = size && data[0] == 2;

@@ -26,13 +26,6 @@
 
 static void run_turn(struct dt_conn *conn);
 
-/* Returns whether the client has stopped sending while the owner has its request, and the owner was not told yet. */
-static bool has_client_left(const struct dt_conn *conn)
-{
-    const struct dt_sock *sock = &conn->sock;
-    return dt_conn_is_owners(conn) && !conn->left && (sock->broken || sock->ended || sock->hung_up);
-}
-
 /* ---- sending ---- */
 
 /* Returns the buffer for bytes of a response: the buffer of the turn, unless older bytes wait in the connection's own
@@ -84,16 +77,6 @@ static void run_turn_if_begun(struct dt_conn *conn, bool entered)
         dt_evloop_again(&conn->conns->loop, &conn->source);
 }
 
-/* Adds the head of the response. First decides whether the connection stays open, because the head says so. */
-static void add_reply_head(struct dt_conn *conn, const struct dt_reply *reply, size_t length)
-{
-    struct dt_conns *conns = conn->conns;
-    const char *connection = conn->old ? "keep-alive" : NULL;
-    conn->closing |= reply->close || conn->ends || (conn->old && !conn->keep) || !dt_conn_may_drop(conn) ||
-                     atomic_load_explicit(&conns->stage, memory_order_relaxed) != DT_CONNS_OPEN;
-    dt_reply_add_head(output_buffer_of(conn), reply, length, conn->closing ? "close" : connection, dt_conn_date(conns));
-}
-
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
 {
     struct dt_strbuf *body = reply->body;
@@ -110,7 +93,11 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
         run_turn_if_begun(conn, entered);
         return;
     }
-    add_reply_head(conn, reply, length);
+    const char *connection = conn->old ? "keep-alive" : NULL; /* says whether the connection stays open */
+    conn->closing |= reply->close || conn->ends || (conn->old && !conn->keep) || !dt_conn_may_drop(conn) ||
+                     atomic_load_explicit(&conn->conns->stage, memory_order_relaxed) != DT_CONNS_OPEN;
+    dt_reply_add_head(output_buffer_of(conn), reply, length, conn->closing ? "close" : connection,
+                      dt_conn_date(conn->conns));
     if (length && !conn->bare && !dt_reply_is_bare(reply->status)) {
         if (length > DIRECT && conn->conns->current == conn)
             flush_output(conn, true);
@@ -234,8 +221,6 @@ static void end_turn(struct dt_conn *conn, struct dt_str text)
     enum dt_wait wait = DT_WAIT_OWNER;
     if (conn->sock.broken || conn->sock.ended)
         dt_h2_break(conn);
-    if (has_client_left(conn))
-        dt_evloop_again(&conn->conns->loop, &conn->source); /* the next turn tells the owner that the client has left */
     bool ends = !dt_conn_is_owners(conn) && !conn->streams && (conn->sock.broken || stuck);
     if (ends && conn->request)
         dt_conn_end_request(conn, conn->answered && !conn->sock.broken);
@@ -357,11 +342,6 @@ void dt_conn_serve(void *owner, uint32_t events)
         dt_sock_event(&conn->sock, events);
     if (events & (EPOLLHUP | EPOLLERR) && (conn->streams || dt_conn_is_owners(conn)))
         conn->sock.broken = true;
-    if (has_client_left(conn)) {
-        conn->left = true;
-        if (conn->conns->events.left)
-            conn->conns->events.left(conn);
-    }
     run_turn_with_parent(conn);
 }
 

@@ -68,15 +68,11 @@ struct dt_conn_events {
     /* The bytes are not a request, or the request was late (408), or the server ends (503). The owner answers, now or
      * later; the connection is then closed. */
     void (*refused)(dt_conn *conn, int status, const char *detail);
-    /* The client has closed its side, and may have left, while the owner has its request. May be NULL. */
-    void (*left)(dt_conn *conn);
     /* Called four times a second while connections exist; arg is that of dt_conn_arg. May be NULL. */
     void (*tick)(void *arg);
     /* The request has ended. sent: its response was sent; else it was not answered, or was not complete. May be
      * NULL. */
     void (*ended)(dt_conn *conn, bool sent);
-    /* The connection was closed; this is its last call. May be NULL. */
-    void (*closed)(dt_conn *conn);
 };
 
 enum dt_conns_stage {

@@ -33,7 +33,6 @@ struct dt_conn_queue {
 
 struct dt_conn_listener {
     struct dt_evsource source;
-    struct dt_conns *conns;
     dt_tls_files *files;
     int fd;
     bool ready;
@@ -94,8 +93,7 @@ struct dt_conn {
     bool request;  /* a request is under way */
     bool whole;    /* the whole request was read, or the rest of its body will not be read */
     bool answered; /* the whole response is in `out` or was sent */
-    bool waiting;  /* no part of the body is passed to the owner until it calls dt_conn_go_on */
-    bool left;     /* the owner was told that the client has left */
+    bool waiting;  /* the owner was told that the client has left */
     bool listens;  /* dt_conn_listen was called */
     bool bare, old, keep, ends, expects;
     /* State between turns. */

@@ -58,8 +58,6 @@ void dt_conn_close(struct dt_conn *conn)
 {
     struct dt_conns *conns = conn->conns;
     dt_assert(!conn->request);
-    if (conns->events.closed)
-        conns->events.closed(conn);
     if (conn->secure) {
         DT_CONN_GAUGE(conns, secure, -1);
         if (!conn->sock.greeted)
@@ -129,7 +127,7 @@ void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail)
 void dt_conn_end_request(struct dt_conn *conn, bool sent)
 {
     dt_assert(conn->request);
-    conn->request = conn->whole = conn->answered = conn->waiting = conn->left = false;
+    conn->request = conn->whole = conn->answered = conn->waiting = false;
     conn->bare = conn->old = conn->keep = conn->ends = conn->expects = conn->listens = false;
     conn->served = conn->moved = true;
     if (conn->conns->events.ended)

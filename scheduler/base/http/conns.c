@@ -227,15 +227,6 @@ void dt_conns_share(dt_conns *const *all, size_t n)
     }
 }
 
-static dt_conns *find_emptiest_peer(dt_conns *conns)
-{
-    dt_conns *found = conns;
-    for (size_t i = 0; i < conns->n_peers; i++)
-        if (dt_conns_count(conns->peers[i]) < dt_conns_count(found))
-            found = conns->peers[i];
-    return found;
-}
-
 static void accept_connections(dt_conns *conns, const struct dt_conn_listener *listener)
 {
     const struct timespec moment = {0, 10 * 1000000};
@@ -249,7 +240,10 @@ static void accept_connections(dt_conns *conns, const struct dt_conn_listener *l
             nanosleep(&moment, NULL);
         if (fd < 0)
             return;
-        dt_conns *chosen = find_emptiest_peer(conns);
+        dt_conns *chosen = conns; /* the thread with the fewest connections */
+        for (size_t k = 0; k < conns->n_peers; k++)
+            if (dt_conns_count(conns->peers[k]) < dt_conns_count(chosen))
+                chosen = conns->peers[k];
         if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* the emptiest thread has too many connections */
             close(fd);
             continue;
@@ -262,18 +256,16 @@ static void accept_connections(dt_conns *conns, const struct dt_conn_listener *l
     }
 }
 
-static void on_listener_ready(void *owner, uint32_t events)
+static void on_listener_ready(void *listener, uint32_t)
 {
-    struct dt_conn_listener *listener = owner;
-    (void)events;
-    listener->ready = true;
+    ((struct dt_conn_listener *)listener)->ready = true;
 }
 
 dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err)
 {
     dt_assert_cmp(conns->n_listeners, <, DT_CONN_LISTENERS);
     struct dt_conn_listener *listener = &conns->listeners[conns->n_listeners];
-    *listener = (struct dt_conn_listener){.conns = conns, .files = files, .fd = fd};
+    *listener = (struct dt_conn_listener){.files = files, .fd = fd};
     listener->source = (struct dt_evsource){.ready = on_listener_ready, .owner = listener};
     if (!dt_evloop_watch(&conns->loop, fd, &listener->source, EPOLLIN | EPOLLEXCLUSIVE))
         return dt_fail(err, DT_SYSTEM, "cannot wait for connections (epoll)");

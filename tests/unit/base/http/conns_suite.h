@@ -2,6 +2,7 @@
  * whose doings the path of a request says. Everything is static: a suite includes this once. */
 #pragma once
 
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +43,7 @@ struct own {
 
 static dt_conns *conns;
 static dt_conn *kept; /* of /later, /place and /slowly */
-static int ended_sent, ended_unsent, closed, left;
+static int ended_sent, ended_unsent;
 
 static void answer(dt_conn *conn, int status, const char *text, bool close)
 {
@@ -104,20 +105,17 @@ static void on_refused(dt_conn *conn, int status, const char *)
     answer(conn, status, "!\n", false);
 }
 
-static void on_left(dt_conn *)
+static void on_ended(dt_conn *conn, bool sent)
 {
-    left++;
-}
-
-static void on_ended(dt_conn *, bool sent)
-{
+    kept = kept == conn ? NULL : kept;
     *(sent ? &ended_sent : &ended_unsent) += 1;
 }
 
-static void on_closed(dt_conn *conn)
+/* What a program that has a request sees of its client. */
+static bool has_left(dt_conn *conn)
 {
-    kept = kept == conn ? NULL : kept;
-    closed++;
+    struct pollfd polled = {.fd = dt_conn_fd(conn), .events = POLLRDHUP};
+    return poll(&polled, 1, 0) == 1 && polled.revents & POLLRDHUP;
 }
 
 /* ---- clients ---- */
@@ -125,15 +123,15 @@ static void on_closed(dt_conn *conn)
 static struct dt_conn_rules limits;
 static const struct dt_conn_rules rules = {
     .most = 3, .crowd = 9, .head_us = 2000000, .idle_us = 9000000, .body_us = 4000000, .send_us = 3000000};
-static const struct dt_conn_events events = {sizeof(struct own), on_begun, on_body, on_whole, on_refused, on_left, NULL,
-                                             on_ended,           on_closed};
+static const struct dt_conn_events events = {sizeof(struct own), on_begun, on_body, on_whole,
+                                             on_refused,         NULL,     on_ended};
 
 static int begin(void **)
 {
     limits = rules;
     mono_us = 1000000;
     kept = NULL;
-    ended_sent = ended_unsent = closed = left = 0;
+    ended_sent = ended_unsent = 0;
     return dt_conns_new(&limits, &events, NULL, &fake, &conns, NULL) == DT_OK ? 0 : -1;
 }
 

@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
-#include <poll.h>
 
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 

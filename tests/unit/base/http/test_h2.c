@@ -151,7 +151,7 @@ static void requests_of_a_connection_are_answered_side_by_side(void **)
     answer(kept, 200, "late", false);
     assert_heard(&peer, "H3=200 D3=4. ");
     close_peer(&peer);
-    assert_int_equal(left, 1);
+    assert_true(has_left(first));
     assert_int_equal(dt_conns_count(conns), 2);
     answer(first, 200, "late", false);
     rounds(3);
@@ -267,12 +267,9 @@ static void an_owner_learns_that_a_request_was_reset(void **)
     limits.most = 99;
     begin_again();
     open_peer(&peer, "GET.5.1:/later", 99999);
-    struct pollfd polled = {.fd = dt_conn_fd(kept), .events = POLLRDHUP};
-    assert_int_equal(poll(&polled, 1, 0), 0);
+    assert_false(has_left(kept));
     say(&peer, "3.0.1:00000008");
-    assert_int_equal(left, 1);
-    assert_int_equal(poll(&polled, 1, 0), 1);
-    assert_true(polled.revents & POLLRDHUP);
+    assert_true(has_left(kept));
     answer(kept, 200, "late", false);
     say(&peer, "GET.5.3:/a");
     assert_heard(&peer, "S SA H3=200 D3=2. ");
@@ -315,7 +312,6 @@ static void a_server_that_stops_ends_streams_that_wait_for_their_clients(void **
     assert_int_equal(dt_conns_count(conns), 4);
     begin_again();
     assert_int_equal(ended_sent + ended_unsent, 3);
-    assert_int_equal(closed, 4);
     close_peer(&peer);
 }
 
