@@ -336,10 +336,8 @@ static dt_status write_callback_rows(struct dt_open_txn *t)
     if (!params)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n_hands; i++) {
-        *p++ = DT_P_INT(t->hands[i].id);
-        *p++ = DT_P_INT(t->hands[i].attempt);
-        *p++ = DT_P_INT(t->fence->shard);
-        *p++ = DT_P_INT(t->owner);
+        p = dt_params_add(p, DT_PARAMS(DT_P_INT(t->hands[i].id), DT_P_INT(t->hands[i].attempt),
+                                       DT_P_INT(t->fence->shard), DT_P_INT(t->owner)));
     }
     return dt_db_run_many(t->db, dt_sql_insert_hands, (struct dt_param_rows){params, COLUMNS, t->n_hands}, NULL,
                           t->err);
@@ -510,9 +508,7 @@ dt_status dt_offers_write(struct dt_open_txn *t)
         size_t place = 0;
         if (!is_offered(c))
             continue;
-        *p++ = DT_P_STR(c->topic);
-        *p++ = DT_P_INT(c->next_ms);
-        *p++ = DT_P_INT(c->id);
+        p = dt_params_add(p, DT_PARAMS(DT_P_STR(c->topic), DT_P_INT(c->next_ms), DT_P_INT(c->id)));
         while (place < offered->n_topics && !dt_str_eq(offered->topics[place], c->topic))
             place++;
         if (place == offered->n_topics)

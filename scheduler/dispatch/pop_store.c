@@ -475,9 +475,7 @@ dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t no
         const struct dt_insert *row = rows->v[i];
         if (row->outcome != DT_INSERT_CREATED || !row->popped || row->job.run_at_ms > now_ms + AHEAD_MS)
             continue;
-        *p++ = DT_P_STR(row->job.topic);
-        *p++ = DT_P_INT(row->job.run_at_ms);
-        *p++ = DT_P_INT(row->job.id);
+        p = dt_params_add(p, DT_PARAMS(DT_P_STR(row->job.topic), DT_P_INT(row->job.run_at_ms), DT_P_INT(row->job.id)));
     }
     const size_t n = (size_t)(p - room) / DT_OFFER_COLUMNS;
     return n ? dt_db_run_many(db, dt_sql_insert_offers, (struct dt_param_rows){room, DT_OFFER_COLUMNS, n}, NULL, err)

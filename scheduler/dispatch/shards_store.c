@@ -169,19 +169,11 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
     for (size_t i = 0; i < n; i++) {
         const struct dt_shard_stats *s = &stats[i];
         struct dt_param *p = &params[i * COLUMNS];
-        p[0] = DT_P_INT(s->shard);
-        p[1] = DT_P_INT(s->epoch);
-        p[2] = DT_P_STR_OR_NULL(dt_str(s->waiting));
-        p[3] = DT_P_STR_OR_NULL(dt_str(s->detail));
-        p[4] = DT_P_INT(s->overdue);
-        p[5] = DT_P_INT_OR_NULL(s->oldest_due_at_ms);
-        p[6] = DT_P_INT(s->drift_missing);
-        p[7] = DT_P_INT(s->drift_extra);
-        p[8] = DT_P_INT(s->drift_wrong);
-        p[9] = DT_P_INT(s->generation);
-        p[10] = DT_P_STR_OR_NULL(dt_str(s->callbacks));
-        p[11] = DT_P_INT(s->drains);
-        p[12] = DT_P_INT(s->held);
+        dt_params_add(p, DT_PARAMS(DT_P_INT(s->shard), DT_P_INT(s->epoch), DT_P_STR_OR_NULL(dt_str(s->waiting)),
+                                   DT_P_STR_OR_NULL(dt_str(s->detail)), DT_P_INT(s->overdue),
+                                   DT_P_INT_OR_NULL(s->oldest_due_at_ms), DT_P_INT(s->drift_missing),
+                                   DT_P_INT(s->drift_extra), DT_P_INT(s->drift_wrong), DT_P_INT(s->generation),
+                                   DT_P_STR_OR_NULL(dt_str(s->callbacks)), DT_P_INT(s->drains), DT_P_INT(s->held)));
     }
     status = dt_db_run_many(db, dt_sql_put_shard_stats, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
     free(params);

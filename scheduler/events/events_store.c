@@ -17,15 +17,10 @@ dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, str
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         struct dt_param *p = params + i * COLUMNS;
-        p[0] = DT_P_INT(v[i].at_ms);
-        p[1] = DT_P_STR(v[i].actor);
-        p[2] = DT_P_STR(v[i].action);
-        p[3] = DT_P_STR_OR_NULL(v[i].topic);
-        p[4] = DT_P_INT_OR_NULL(v[i].job_id);
-        p[5] = DT_P_STR_OR_NULL(v[i].subject);
-        p[6] = DT_P_INT_OR_NULL(v[i].operation_id);
-        p[7] = DT_P_STR_OR_NULL(v[i].before);
-        p[8] = DT_P_STR_OR_NULL(v[i].after);
+        dt_params_add(p, DT_PARAMS(DT_P_INT(v[i].at_ms), DT_P_STR(v[i].actor), DT_P_STR(v[i].action),
+                                   DT_P_STR_OR_NULL(v[i].topic), DT_P_INT_OR_NULL(v[i].job_id),
+                                   DT_P_STR_OR_NULL(v[i].subject), DT_P_INT_OR_NULL(v[i].operation_id),
+                                   DT_P_STR_OR_NULL(v[i].before), DT_P_STR_OR_NULL(v[i].after)));
     }
     dt_status status =
         n == 1 ? dt_db_run(db, dt_sql_insert_event, (struct dt_params){params, COLUMNS}, NULL, err)

@@ -49,6 +49,12 @@ struct dt_param_rows {
     ((struct dt_params){(const struct dt_param[]){__VA_ARGS__},                                                        \
                         sizeof((const struct dt_param[]){__VA_ARGS__}) / sizeof(struct dt_param)})
 #define DT_NO_PARAMS ((struct dt_params){NULL, 0})
+/* Appends parameters to an array that has room for them. Returns the array's new end. */
+static inline struct dt_param *dt_params_add(struct dt_param *end, struct dt_params more)
+{
+    memcpy(end, more.v, more.n * sizeof(*end));
+    return end + more.n;
+}
 
 enum dt_server { DT_SERVER_MARIADB, DT_SERVER_MYSQL };
 

@@ -50,10 +50,7 @@ dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows
 
 struct dt_param *dt_walk_time_params(struct dt_walk_place at, struct dt_param *p)
 {
-    *p++ = DT_P_INT(at.at_ms);
-    *p++ = DT_P_INT(at.at_ms);
-    *p++ = DT_P_INT(at.id);
-    return p;
+    return dt_params_add(p, DT_PARAMS(DT_P_INT(at.at_ms), DT_P_INT(at.at_ms), DT_P_INT(at.id)));
 }
 
 dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows, struct dt_walk_place *end,
@@ -71,12 +68,9 @@ dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, 
 /* Sets the bounds of a window: it begins after the last key of the previous window, or with the first key. */
 struct dt_param *dt_walk_key_params(const struct dt_walk_keys *keys, struct dt_param *p)
 {
-    *p++ = DT_P_STR(keys->topic);
-    *p++ = DT_P_STR(keys->after.p ? keys->after : keys->first);
-    *p++ = DT_P_STR(keys->end);
-    *p++ = DT_P_INT(!keys->after.p);
-    *p++ = DT_P_STR(keys->after.p ? keys->after : DT_STR_LIT(""));
-    return p;
+    return dt_params_add(p, DT_PARAMS(DT_P_STR(keys->topic), DT_P_STR(keys->after.p ? keys->after : keys->first),
+                                      DT_P_STR(keys->end), DT_P_INT(!keys->after.p),
+                                      DT_P_STR(keys->after.p ? keys->after : DT_STR_LIT(""))));
 }
 
 dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,

@@ -148,9 +148,7 @@ static dt_status commit_with_counts(dt_db *db, const struct dt_counts *counts, s
     p = params;
     for (size_t i = 0; i < counts->n; i++) {
         const struct dt_count *c = &counts->v[i];
-        *p++ = DT_P_STR(c->topic);
-        *p++ = DT_P_INT(c->piece);
-        *p++ = DT_P_INT(writer);
+        p = dt_params_add(p, DT_PARAMS(DT_P_STR(c->topic), DT_P_INT(c->piece), DT_P_INT(writer)));
         for (int k = 0; k < DT_COUNT_NUMBERS; k++)
             *p++ = DT_P_INT(c->n[k]);
     }
@@ -415,13 +413,11 @@ static dt_status commit_correction(dt_audit *a, struct dt_error *err)
     for (size_t i = 0; i < d->n; i++) {
         int64_t net;
         int64_t corrected = sum_differences(&d->v[i], &net);
-        *p++ = DT_P_STR(d->v[i].topic);
-        *p++ = DT_P_INT(a->piece);
-        *p++ = DT_P_INT(dt_db_number(a->db) % DT_COUNT_WRITERS);
+        p = dt_params_add(p, DT_PARAMS(DT_P_STR(d->v[i].topic), DT_P_INT(a->piece),
+                                       DT_P_INT(dt_db_number(a->db) % DT_COUNT_WRITERS)));
         for (int s = 0; s < DT_JOB_STATES; s++)
             *p++ = DT_P_INT(d->v[i].n[s]);
-        *p++ = DT_P_INT(net);
-        *p++ = DT_P_INT(corrected);
+        p = dt_params_add(p, DT_PARAMS(DT_P_INT(net), DT_P_INT(corrected)));
     }
     dt_assert_cmp(p - params, ==, d->n * COLUMNS);
     dt_status status =

@@ -19,10 +19,8 @@ static int64_t floor_ms(int64_t at_ms, int64_t step_ms)
 static struct dt_param *add_figures_row(struct dt_param *p, const struct dt_figures_step *step, int64_t step_ms,
                                         struct dt_str topic, const int64_t n[DT_TALLIES])
 {
-    *p++ = DT_P_INT(step_ms);
-    *p++ = DT_P_INT(floor_ms(step->at_ms, step_ms));
-    *p++ = DT_P_INT(step->writer);
-    *p++ = DT_P_STR(topic);
+    p = dt_params_add(p, DT_PARAMS(DT_P_INT(step_ms), DT_P_INT(floor_ms(step->at_ms, step_ms)), DT_P_INT(step->writer),
+                                   DT_P_STR(topic)));
     for (int i = 0; i < DT_TALLIES; i++)
         *p++ = DT_P_INT(n[i]);
     *p++ = DT_P_INT(topic.n ? 0 : step->overdue);
@@ -62,11 +60,9 @@ dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *st
         status = add_figures(db, step, err);
     for (size_t s = 0; s < STEPS; s++)
         for (size_t i = 0; i < n; i++) {
-            *p++ = DT_P_INT(steps_ms[s]);
-            *p++ = DT_P_INT(floor_ms(step->at_ms, steps_ms[s]));
-            *p++ = DT_P_INT(step->writer);
-            *p++ = DT_P_INT(step->lateness[i].up_to_us);
-            *p++ = DT_P_INT(step->lateness[i].attempts);
+            p = dt_params_add(p, DT_PARAMS(DT_P_INT(steps_ms[s]), DT_P_INT(floor_ms(step->at_ms, steps_ms[s])),
+                                           DT_P_INT(step->writer), DT_P_INT(step->lateness[i].up_to_us),
+                                           DT_P_INT(step->lateness[i].attempts)));
         }
     if (status == DT_OK && n)
         status = dt_db_run_many(db, dt_sql_add_lateness, (struct dt_param_rows){params, COLUMNS, n * STEPS}, NULL, err);

@@ -104,22 +104,12 @@ enum { FILTER_PARAMS = 15, MATCH_PARAMS = FILTER_PARAMS + 7 };
 static struct dt_param *filter_params(const struct dt_operation_row *row, struct dt_param *p)
 {
     const struct dt_operation *op = &row->shown;
-    *p++ = DT_P_INT(dt_operation_acts_on(op->kind) + 1);
-    *p++ = DT_P_STR(op->topic_from);
-    *p++ = DT_P_STR(op->topic_to);
-    *p++ = DT_P_STR_OR_NULL(row->key_prefix);
-    *p++ = DT_P_INT(row->key_prefix.n);
-    *p++ = DT_P_STR_OR_NULL(row->key_prefix);
-    *p++ = DT_P_INT(row->run_from_ms);
-    *p++ = DT_P_INT(row->run_to_ms);
-    *p++ = DT_P_INT(row->created_from_ms);
-    *p++ = DT_P_INT(row->created_to_ms);
-    *p++ = DT_P_STR_OR_NULL(row->error_code);
-    *p++ = DT_P_STR_OR_NULL(row->error_code);
-    *p++ = DT_P_INT(row->failed.given);
-    *p++ = DT_P_INT(row->failed.from_ms);
-    *p++ = DT_P_INT(row->failed.to_ms);
-    return p;
+    return dt_params_add(
+        p, DT_PARAMS(DT_P_INT(dt_operation_acts_on(op->kind) + 1), DT_P_STR(op->topic_from), DT_P_STR(op->topic_to),
+                     DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->key_prefix.n), DT_P_STR_OR_NULL(row->key_prefix),
+                     DT_P_INT(row->run_from_ms), DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms),
+                     DT_P_INT(row->created_to_ms), DT_P_STR_OR_NULL(row->error_code), DT_P_STR_OR_NULL(row->error_code),
+                     DT_P_INT(row->failed.given), DT_P_INT(row->failed.from_ms), DT_P_INT(row->failed.to_ms)));
 }
 
 dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *, void *row, void *)

@@ -79,9 +79,8 @@ static dt_status write_shares(struct settling *s, struct dt_error *err)
     for (size_t i = 0; i < s->n; i++) {
         struct dt_quota_claim *claim = &s->claims[i];
         const struct sums *sums = &s->sums[i];
-        *row++ = DT_P_INT(claim->token);
-        *row++ = DT_P_INT(s->process);
-        *row++ = DT_P_INT(s->now_ms + DT_QUOTA_LEASE_MS);
+        row = dt_params_add(
+            row, DT_PARAMS(DT_P_INT(claim->token), DT_P_INT(s->process), DT_P_INT(s->now_ms + DT_QUOTA_LEASE_MS)));
         for (int k = 0; k < DT_QUOTA_RATES; k++) {
             const int64_t share = dt_quota_share(claim->demand[k], sums->demand[k], sums->share[k]);
             claim->share[k] = share < claim->most[k] ? share : claim->most[k];
@@ -157,13 +156,9 @@ dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_
     dt_status status = params ? dt_store_db(store, &db, err) : dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; params && i < n; i++) {
         const struct dt_usage *u = &rows[i];
-        *p++ = DT_P_INT(day_of_time(now_ms));
-        *p++ = DT_P_STR(u->token);
-        *p++ = DT_P_INT(u->requests);
-        *p++ = DT_P_INT(u->requests_refused);
-        *p++ = DT_P_INT(u->jobs);
-        *p++ = DT_P_INT(u->jobs_refused);
-        *p++ = DT_P_INT(u->payload_bytes);
+        p = dt_params_add(p, DT_PARAMS(DT_P_INT(day_of_time(now_ms)), DT_P_STR(u->token), DT_P_INT(u->requests),
+                                       DT_P_INT(u->requests_refused), DT_P_INT(u->jobs), DT_P_INT(u->jobs_refused),
+                                       DT_P_INT(u->payload_bytes)));
     }
     if (status == DT_OK && n > 0)
         status = dt_db_run_many(db, dt_sql_add_usage, (struct dt_param_rows){params, USAGE_COLUMNS, n}, NULL, err);

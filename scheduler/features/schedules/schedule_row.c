@@ -127,16 +127,11 @@ dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena, const st
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         const struct dt_schedule *s = v[i].schedule;
-        *p++ = DT_P_STR(s->name);
-        *p++ = DT_P_INT_OR_NULL(s->next_fire_ms);
-        *p++ = DT_P_INT_OR_NULL(v[i].look_ms);
-        *p++ = DT_P_INT_OR_NULL(s->last_fire_ms);
-        *p++ = DT_P_INT_OR_NULL(s->last_job_id);
-        *p++ = DT_P_INT(s->zone_stamp);
-        *p++ = DT_P_STR_OR_NULL(s->error);
-        *p++ = DT_P_INT_OR_NULL(s->error_at_ms);
-        *p++ = DT_P_INT(s->owner);
-        *p++ = DT_P_INT_OR_NULL(s->waits_since_ms);
+        p = dt_params_add(p, DT_PARAMS(DT_P_STR(s->name), DT_P_INT_OR_NULL(s->next_fire_ms),
+                                       DT_P_INT_OR_NULL(v[i].look_ms), DT_P_INT_OR_NULL(s->last_fire_ms),
+                                       DT_P_INT_OR_NULL(s->last_job_id), DT_P_INT(s->zone_stamp),
+                                       DT_P_STR_OR_NULL(s->error), DT_P_INT_OR_NULL(s->error_at_ms), DT_P_INT(s->owner),
+                                       DT_P_INT_OR_NULL(s->waits_since_ms)));
     }
     return dt_db_run_many(db, dt_sql_put_schedule_fires, (struct dt_param_rows){params, PROGRESS_COLUMNS, n}, NULL,
                           err);

@@ -168,17 +168,11 @@ static void set_initial_outcomes(struct batch *b)
 static struct dt_param *job_params(const struct batch *b, unsigned has, const struct dt_insert *row, struct dt_param *p)
 {
     const struct dt_new_job *job = &row->job;
-    *p++ = DT_P_INT(job->id);
-    *p++ = DT_P_STR(job->topic);
-    *p++ = DT_P_INT(job->run_at_ms);
-    *p++ = DT_P_INT(job->run_at_ms);
-    *p++ = DT_P_STR(job->retry);
-    *p++ = DT_P_INT(job->ack_timeout_ms);
-    *p++ = DT_P_INT(b->now_ms);
-    *p++ = DT_P_INT(b->now_ms);
-    *p++ = DT_P_INT(b->maker);
-    *p++ = DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)}));
-    *p++ = DT_P_STR(job->payload);
+    p = dt_params_add(p, DT_PARAMS(DT_P_INT(job->id), DT_P_STR(job->topic), DT_P_INT(job->run_at_ms),
+                                   DT_P_INT(job->run_at_ms), DT_P_STR(job->retry), DT_P_INT(job->ack_timeout_ms),
+                                   DT_P_INT(b->now_ms), DT_P_INT(b->now_ms), DT_P_INT(b->maker),
+                                   DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
+                                   DT_P_STR(job->payload)));
     if (has & HAS_NEAR)
         *p++ = DT_P_INT(row->near);
     if (has & HAS_KEY)

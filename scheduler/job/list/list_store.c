@@ -81,10 +81,7 @@ static void format_topics(struct page *p)
 
 static struct dt_param *add_times(struct dt_param *at, struct dt_list_times times)
 {
-    *at++ = DT_P_INT(times.given);
-    *at++ = DT_P_INT(times.from_ms);
-    *at++ = DT_P_INT(times.to_ms);
-    return at;
+    return dt_params_add(at, DT_PARAMS(DT_P_INT(times.given), DT_P_INT(times.from_ms), DT_P_INT(times.to_ms)));
 }
 
 static struct dt_param *add_text_params(struct dt_param *at, struct dt_str text, unsigned times)
@@ -110,10 +107,9 @@ static dt_status set_filter(struct page *p)
     if (p->topics.failed || p->key_end.failed)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     struct dt_param *at = add_text_params(p->where, f->topic, 2);
-    *at++ = DT_P_INT(f->state + 1);
-    *at++ = DT_P_INT(f->state + 1);
-    *at++ = DT_P_INT(f->has_run_from ? f->run_from_ms : INT64_MIN);
-    *at++ = DT_P_INT(f->has_run_to ? f->run_to_ms : INT64_MAX);
+    at = dt_params_add(at, DT_PARAMS(DT_P_INT(f->state + 1), DT_P_INT(f->state + 1),
+                                     DT_P_INT(f->has_run_from ? f->run_from_ms : INT64_MIN),
+                                     DT_P_INT(f->has_run_to ? f->run_to_ms : INT64_MAX)));
     at = add_text_params(at, dt_strbuf_str(&p->topics), 2);
     *at++ = DT_P_INT(f->created.given ? f->created.from_ms : INT64_MIN);
     *at++ = DT_P_INT(f->created.given ? f->created.to_ms : INT64_MAX);

@@ -186,13 +186,10 @@ static dt_status apply_or_defer(void *arg, const struct dt_results_txn *txn, str
         const struct dt_result *r = &d->results[i].result;
         if (d->results[i].outcome != DT_OUTCOME_BUSY)
             continue;
-        *p++ = DT_P_INT(r->job_id);
-        *p++ = DT_P_INT(r->attempt);
-        *p++ = DT_P_INT((int64_t)r->status + 1);
-        *p++ = DT_P_INT(r->retry_after_ms);
-        *p++ = DT_P_STR_OR_NULL(cut_text(r->error_code, DT_ERROR_CODE_MAX));
-        *p++ = DT_P_STR_OR_NULL(cut_text(r->error_message, DT_ERROR_MESSAGE_MAX));
-        *p++ = DT_P_INT(txn->now_ms);
+        p = dt_params_add(
+            p, DT_PARAMS(DT_P_INT(r->job_id), DT_P_INT(r->attempt), DT_P_INT((int64_t)r->status + 1),
+                         DT_P_INT(r->retry_after_ms), DT_P_STR_OR_NULL(cut_text(r->error_code, DT_ERROR_CODE_MAX)),
+                         DT_P_STR_OR_NULL(cut_text(r->error_message, DT_ERROR_MESSAGE_MAX)), DT_P_INT(txn->now_ms)));
     }
     const size_t rows = (size_t)(p - params) / COLUMNS;
     return rows ? dt_db_run_many(txn->db, dt_sql_insert_deferred, (struct dt_param_rows){params, COLUMNS, rows}, NULL,

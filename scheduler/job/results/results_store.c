@@ -538,10 +538,8 @@ static dt_status write_dead_letters(struct batch *b)
         const struct judged *j = &b->jobs[i];
         if (!j->dead_letter)
             continue;
-        *p++ = DT_P_INT(dt_shard_of(b->map, j->was.id));
-        *p++ = DT_P_INT(j->was.id);
-        *p++ = DT_P_INT(j->was.attempt);
-        *p++ = DT_P_INT(b->now_ms);
+        p = dt_params_add(p, DT_PARAMS(DT_P_INT(dt_shard_of(b->map, j->was.id)), DT_P_INT(j->was.id),
+                                       DT_P_INT(j->was.attempt), DT_P_INT(b->now_ms)));
     }
     dt_assert_cmp(p - params, ==, b->n_dead * COLUMNS);
     return dt_db_run_many(b->db, dt_sql_insert_dead_letters, (struct dt_param_rows){params, COLUMNS, b->n_dead}, NULL,
