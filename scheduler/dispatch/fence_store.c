@@ -76,14 +76,11 @@ dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fenc
     dt_assert(values->send_n > 0 || values->inflight.n == 0);
     dt_assert_cmp(values->batch_no - fence->batch_no, <=, 1);
     dt_inflight_format(values->inflight.v, values->inflight.n, &list);
-    dt_status status = list.failed ? DT_NOMEM : DT_OK;
-    if (status == DT_OK)
-        status =
-            dt_db_run(db, dt_sql_write_fence,
-                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(values->send_n),
-                                DT_P_INT(values->ledger_offset), DT_P_INT(values->batch_no), DT_P_INT(fence->shard),
-                                DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version)),
-                      &changed, err);
+    dt_status status = dt_db_run(db, dt_sql_write_fence,
+                                 DT_PARAMS(DT_P_BUF(&list), DT_P_INT(values->send_n), DT_P_INT(values->ledger_offset),
+                                           DT_P_INT(values->batch_no), DT_P_INT(fence->shard), DT_P_INT(fence->epoch),
+                                           DT_P_INT(fence->token), DT_P_INT(fence->version)),
+                                 &changed, err);
     dt_strbuf_clear(&list);
     if (status == DT_OK && changed != 1)
         status = dt_fail(err, DT_DEPOSED, "shard %u: another leader wrote the locked row", fence->shard);
@@ -156,7 +153,7 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t
         return DT_OK;
     dt_status status = dt_inflight_format_by_id(sent->v, sent->n, &list);
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+        status = dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_BUF(&list)), err);
     while (status == DT_OK && dt_db_next(db)) {
         struct dt_seen seen = {
             .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
@@ -168,13 +165,11 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     if (status == DT_OK)
         status = end;
-    if (status == DT_OK && ids.failed)
-        status = DT_NOMEM;
     if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_extend_sent,
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(near_end_ms), DT_P_INT(now_ms),
-                                     DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
-                           NULL, err);
+        status = dt_db_run(
+            db, dt_sql_extend_sent,
+            DT_PARAMS(DT_P_BUF(&ids), DT_P_INT(near_end_ms), DT_P_INT(now_ms), DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
+            NULL, err);
     dt_strbuf_clear(&list);
     dt_strbuf_clear(&ids);
     return status;

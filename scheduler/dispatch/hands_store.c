@@ -198,11 +198,9 @@ static dt_status write_held_answers(struct recording *r)
         n++;
     }
     dt_json_end_array(&r->text);
-    if (r->text.failed)
-        return DT_NOMEM;
     if (n == 0)
         return DT_OK;
-    return dt_db_run(r->txn->db, dt_sql_write_answers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))), NULL, r->err);
+    return dt_db_run(r->txn->db, dt_sql_write_answers, DT_PARAMS(DT_P_BUF(&r->text)), NULL, r->err);
 }
 
 static dt_status delete_answered_attempts(struct recording *r)
@@ -219,12 +217,10 @@ static dt_status delete_answered_attempts(struct recording *r)
         n++;
     }
     dt_json_end_array(&r->text);
-    if (r->text.failed)
-        return DT_NOMEM;
     if (n == 0)
         return DT_OK;
-    dt_status status = dt_db_run(r->txn->db, dt_sql_delete_answered_hands, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))),
-                                 &deleted, r->err);
+    dt_status status =
+        dt_db_run(r->txn->db, dt_sql_delete_answered_hands, DT_PARAMS(DT_P_BUF(&r->text)), &deleted, r->err);
     if (status == DT_OK && deleted != n)
         status = dt_fail(r->err, DT_BUSY, "%llu of %zu callback attempts were still recorded as in flight",
                          (unsigned long long)deleted, n);

@@ -64,7 +64,7 @@ static dt_status read_messages(dt_db *db, const struct dt_inflight *claims, stru
     }
     if (status == DT_OK) {
         qsort(places, claims->n, sizeof(*places), dt_by_job_id);
-        status = dt_db_query(db, dt_sql_select_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
+        status = dt_db_query(db, dt_sql_select_messages, DT_PARAMS(DT_P_BUF(&ids)), err);
     }
     while (status == DT_OK && dt_db_next(db)) {
         struct message_place key = {.id = dt_db_i64(db, 0)};
@@ -176,9 +176,7 @@ static dt_status read_lists_of_other_shards(struct dt_open_txn *t)
     if (shards.n == 0 && !shards.failed)
         return DT_OK;
     dt_id_list_end(&shards);
-    dt_status status = shards.failed ? DT_NOMEM
-                                     : dt_db_query(t->db, dt_sql_select_lists_of_shards,
-                                                   DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
+    dt_status status = dt_db_query(t->db, dt_sql_select_lists_of_shards, DT_PARAMS(DT_P_BUF(&shards)), t->err);
     while (status == DT_OK && dt_db_next(t->db)) {
         status = dt_inflight_parse(dt_db_bytes(t->db, 0), &list);
         t->foreign_unknown |= status == DT_MALFORMED;
@@ -368,8 +366,7 @@ static dt_status write_claim_group(struct dt_open_txn *t, const struct group *gr
         struct dt_strbuf list = {0};
         status = dt_inflight_format_by_id(group->claims, group->n, &list);
         if (status == DT_OK)
-            status =
-                dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
+            status = dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_BUF(&list)), NULL, t->err);
         dt_strbuf_clear(&list);
     }
     int64_t *ids = dt_arena_alloc(t->io->arena, group->n * sizeof(*ids));

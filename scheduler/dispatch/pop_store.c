@@ -211,10 +211,8 @@ static dt_status delete_offers(struct popping *p, const struct offer *v, size_t 
         some++;
     }
     dt_json_end_array(&p->text);
-    if (p->text.failed)
-        return dt_fail(p->err, DT_NOMEM, "out of memory");
-    return some ? dt_db_run(p->db, dt_sql_delete_offers,
-                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text)), DT_P_STR(p->pop->topic)), NULL, p->err)
+    return some ? dt_db_run(p->db, dt_sql_delete_offers, DT_PARAMS(DT_P_BUF(&p->text), DT_P_STR(p->pop->topic)), NULL,
+                            p->err)
                 : DT_OK;
 }
 
@@ -313,11 +311,8 @@ static dt_status write_claims(struct popping *p)
         some++;
     }
     dt_json_end_array(&p->text);
-    if (p->text.failed)
-        return dt_fail(p->err, DT_NOMEM, "out of memory");
     if (some)
-        status =
-            dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL, p->err);
+        status = dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_BUF(&p->text)), NULL, p->err);
     /* Sorts the claims by time to report, because one statement writes all claims with the same time. */
     qsort(p->claims, p->n_claims, sizeof(*p->claims), compare_by_ttr_and_id);
     for (size_t from = 0, end; status == DT_OK && from < p->n_claims; from = end) {
@@ -446,9 +441,7 @@ dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t
         dt_json_put_cut(&text, NULL, topics[i], DT_TOPIC_MAX);
     }
     dt_json_end_array(&text);
-    dt_status status = text.failed ? DT_NOMEM : dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_look_at_offers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&text))), err);
+    dt_status status = dt_store_query(store, &db, dt_sql_look_at_offers, DT_PARAMS(DT_P_BUF(&text)), err);
     dt_strbuf_clear(&text);
     if (status != DT_OK)
         return status;
@@ -529,10 +522,7 @@ static dt_status delete_stale_offers(struct tidying *t)
     dt_json_end_array(&t->stale);
     status = dt_db_end(t->db, t->err);
     if (status == DT_OK && t->n_stale)
-        status = t->stale.failed
-                     ? DT_NOMEM
-                     : dt_db_run(t->db, dt_sql_delete_offers,
-                                 DT_PARAMS(DT_P_STR(dt_strbuf_str(&t->stale)), DT_P_STR(topic)), NULL, t->err);
+        status = dt_db_run(t->db, dt_sql_delete_offers, DT_PARAMS(DT_P_BUF(&t->stale), DT_P_STR(topic)), NULL, t->err);
     if (status != DT_OK || t->seen == t->limit)
         return status;
     /* The topic has no more offers: continues with the next topic, or with the second half of the walk. */

@@ -7,6 +7,7 @@
 #include "mysql/db.h"
 #include "mysql/id_in.h"
 #include "mysql/statements.h"
+#include "store/store_internal.h"
 
 /* A callback that gets the rows of a scan one by one, and returns false to end the scan. */
 struct visitor {
@@ -222,11 +223,8 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     for (size_t i = 0; i < n; i++)
         dt_id_list_add(&list, ids[i]);
     dt_id_list_end(&list);
-    dt_status status = out->v && !list.failed ? DT_OK : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_truth, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+    dt_status status =
+        out->v ? dt_store_query(store, &db, dt_sql_select_truth, DT_PARAMS(DT_P_BUF(&list)), err) : DT_NOMEM;
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;

@@ -25,7 +25,7 @@
 typedef struct dt_db dt_db;
 
 struct dt_param {
-    enum { DT_PARAM_NULL, DT_PARAM_INT, DT_PARAM_BYTES } type;
+    enum { DT_PARAM_NULL, DT_PARAM_INT, DT_PARAM_BYTES, DT_PARAM_FAILED } type;
     int64_t i;
     struct dt_str s;
 };
@@ -35,6 +35,8 @@ struct dt_param {
 /* DT_P_STR_OR_NULL is NULL if the text is absent, DT_P_INT_OR_NULL if the number is 0. */
 #define DT_P_STR_OR_NULL(v) ((v).p ? DT_P_STR(v) : DT_P_NULL)
 #define DT_P_INT_OR_NULL(v) ((v) ? DT_P_INT(v) : DT_P_NULL)
+/* The text of a buffer (struct dt_strbuf *). If the buffer has failed, the statement returns NOMEM and is not sent. */
+#define DT_P_BUF(b) ((b)->failed ? (struct dt_param){.type = DT_PARAM_FAILED} : DT_P_STR(dt_strbuf_str(b)))
 /* The parameters of a statement, in the order of its placeholders. */
 struct dt_params {
     const struct dt_param *v;

@@ -629,6 +629,7 @@ static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
 {
     memset(bind, 0, sizeof(*bind));
     switch (p->type) {
+    case DT_PARAM_FAILED:
     case DT_PARAM_NULL:
         bind->buffer_type = MYSQL_TYPE_NULL;
         return;
@@ -655,6 +656,8 @@ static dt_status execute_statement(dt_db *db, struct statement *s, struct dt_par
     if (!reserve_binds(db, params.n))
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < params.n; i++) {
+        if (params.v[i].type == DT_PARAM_FAILED)
+            return dt_fail(err, DT_NOMEM, "out of memory");
         bind_param(&params.v[i], &db->binds[i]);
         bytes += PARAM_BYTES + (params.v[i].type == DT_PARAM_BYTES ? params.v[i].s.n : 0);
     }
@@ -858,6 +861,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
 static void add_sql_value(struct dt_strbuf *out, const struct dt_param *p)
 {
     static const char digits[] = "0123456789ABCDEF";
+    out->failed |= p->type == DT_PARAM_FAILED;
     if (p->type == DT_PARAM_NULL) {
         dt_strbuf_adds(out, "NULL");
     } else if (p->type == DT_PARAM_INT) {

@@ -76,8 +76,7 @@ dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint6
     for (size_t i = 0; i < ids.n; i++)
         dt_id_list_add(&list, ids.v[i]);
     dt_id_list_end(&list);
-    dt_status status = list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                                   : dt_db_run(db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), removed, err);
+    dt_status status = dt_db_run(db, sql, DT_PARAMS(DT_P_BUF(&list)), removed, err);
     dt_strbuf_clear(&list);
     return status;
 }

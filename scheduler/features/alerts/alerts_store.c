@@ -162,16 +162,13 @@ dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *c
 dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n, struct dt_error *err)
 {
     struct dt_strbuf text = {0};
-    dt_db *db;
     if (n == 0)
         return DT_OK;
     dt_json_begin_array(&text, NULL);
     for (size_t i = 0; i < n; i++)
         DT_JSON_PUT_ROW(&text, alerts[i].id, alerts[i].value, alerts[i].limit);
     dt_json_end_array(&text);
-    dt_status status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_set_alert_values, DT_PARAMS(DT_P_STR(dt_strbuf_str(&text))), NULL, err);
+    dt_status status = dt_store_run(store, dt_sql_set_alert_values, DT_PARAMS(DT_P_BUF(&text)), NULL, err);
     dt_strbuf_clear(&text);
     return status;
 }

@@ -110,10 +110,10 @@ static dt_status advance_partition_offsets(struct carrying *c)
         n++;
     }
     dt_json_end_array(&list);
-    dt_status status = list.failed ? dt_fail(c->err, DT_NOMEM, "out of memory") : DT_OK;
-    if (status == DT_OK && n > 0)
-        status = dt_db_run(c->db, dt_sql_set_command_offsets,
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(c->now_ms)), &changed, c->err);
+    dt_status status = DT_OK;
+    if (n > 0)
+        status = dt_db_run(c->db, dt_sql_set_command_offsets, DT_PARAMS(DT_P_BUF(&list), DT_P_INT(c->now_ms)), &changed,
+                           c->err);
     dt_strbuf_clear(&list);
     return status == DT_OK && !DT_GUARD(COMMAND_PLACE, changed == n)
                ? dt_fail(c->err, DT_DEPOSED, "another reader has advanced the offset")

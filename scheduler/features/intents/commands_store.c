@@ -168,11 +168,8 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
         if (list.n == 0 || (!last && list.n < most))
             continue;
         dt_strbuf_addc(&list, ']');
-        status = list.failed
-                     ? dt_fail(err, DT_NOMEM, "out of memory")
-                     : dt_db_run(db, dt_sql_insert_command_answers,
-                                 DT_PARAMS(DT_P_INT(partition), DT_P_INT(now_ms), DT_P_STR(dt_strbuf_str(&list))), NULL,
-                                 err);
+        status = dt_db_run(db, dt_sql_insert_command_answers,
+                           DT_PARAMS(DT_P_INT(partition), DT_P_INT(now_ms), DT_P_BUF(&list)), NULL, err);
         dt_strbuf_reset(&list);
     }
     dt_strbuf_clear(&list);

@@ -409,8 +409,7 @@ static dt_status write_errors(struct moving *t, int64_t now_ms)
     dt_json_end_array(&list);
     dt_status status = list.failed || text.failed ? dt_fail(t->err, DT_NOMEM, "out of memory") : DT_OK;
     if (status == DT_OK && t->out->refused)
-        status = dt_db_run(t->db, dt_sql_set_inbox_errors, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(now_ms)),
-                           NULL, t->err);
+        status = dt_db_run(t->db, dt_sql_set_inbox_errors, DT_PARAMS(DT_P_BUF(&list), DT_P_INT(now_ms)), NULL, t->err);
     dt_strbuf_clear(&list);
     dt_strbuf_clear(&text);
     return status;

@@ -213,11 +213,8 @@ static dt_status write_each_target(struct work *w)
             DT_JSON_PUT_ROW(&rows, w->v[i].id, w->v[i].at_ms);
     dt_json_end_array(&rows);
     dt_status status =
-        rows.failed
-            ? dt_fail(w->err, DT_NOMEM, "out of memory")
-            : dt_db_run(w->txn->db, dt_sql_move_jobs_each,
-                        DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows)), DT_P_INT(dt_near_end_ms(w->txn->now_ms)), now), NULL,
-                        w->err);
+        dt_db_run(w->txn->db, dt_sql_move_jobs_each,
+                  DT_PARAMS(DT_P_BUF(&rows), DT_P_INT(dt_near_end_ms(w->txn->now_ms)), now), NULL, w->err);
     dt_strbuf_clear(&rows);
     return status;
 }

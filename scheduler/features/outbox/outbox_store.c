@@ -131,9 +131,7 @@ dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try
         dt_json_end_array(&list);
     }
     dt_json_end_array(&list);
-    dt_status status = list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                                   : dt_store_run(store, dt_sql_put_off_messages,
-                                                  DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), &changed, err);
+    dt_status status = dt_store_run(store, dt_sql_put_off_messages, DT_PARAMS(DT_P_BUF(&list)), &changed, err);
     dt_strbuf_clear(&list);
     return status == DT_OK && changed != n ? dt_fail(err, DT_VERSION, "another process sends some of the messages")
                                            : status;

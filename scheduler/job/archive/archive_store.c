@@ -180,7 +180,7 @@ static dt_status list_chosen_jobs(struct archiving *a)
 static dt_status run_for_listed_jobs(struct archiving *a, const char *sql, const struct dt_strbuf *list, size_t rows)
 {
     uint64_t affected = 0;
-    dt_status status = dt_db_run(a->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(list))), &affected, a->err);
+    dt_status status = dt_db_run(a->db, sql, DT_PARAMS(DT_P_BUF(list)), &affected, a->err);
     if (status == DT_OK && rows && affected != rows)
         status =
             dt_fail(a->err, DT_INTERNAL, "%llu of %zu locked jobs were archived", (unsigned long long)affected, rows);
@@ -404,10 +404,8 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
         dt_json_end_array(&ends);
         status = dt_db_end(db, err);
     }
-    if (status == DT_OK && ends.failed)
-        status = DT_NOMEM;
     for (size_t i = 0; status == DT_OK && *done && i < sizeof(steps) / sizeof(*steps); i++)
-        status = dt_db_run(db, steps[i], DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+        status = dt_db_run(db, steps[i], DT_PARAMS(DT_P_BUF(&ends)), NULL, err);
     status = dt_store_commit(db, status, err);
     dt_strbuf_clear(&ends);
     return status;
@@ -533,10 +531,10 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
     if (status == DT_OK)
         status = ended == DT_OK && locked.failed ? DT_NOMEM : ended;
     if (status == DT_OK && locked.n > 2)
-        status = dt_db_run(db, dt_sql_end_edited,
-                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&locked)), DT_P_INT(config->history_dead_after),
-                                     DT_P_INT(config->history_after)),
-                           NULL, err);
+        status = dt_db_run(
+            db, dt_sql_end_edited,
+            DT_PARAMS(DT_P_BUF(&locked), DT_P_INT(config->history_dead_after), DT_P_INT(config->history_after)), NULL,
+            err);
     dt_strbuf_clear(&locked);
     return status;
 }
@@ -582,7 +580,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     if (status == DT_OK)
         status = select_ids(db, dt_sql_select_coming_near, DT_PARAMS(end, DT_P_INT(limit)), &ids, &coming, err);
     if (status == DT_OK && coming)
-        status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), end), NULL, err);
+        status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_BUF(&ids), end), NULL, err);
     *done = edited > coming ? edited : coming;
     dt_strbuf_clear(&ids);
     return status == DT_OK && ended != DT_BUSY ? ended : status; /* a later call finds the rows that are locked now */
@@ -598,7 +596,7 @@ dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t li
         status =
             select_ids(db, dt_sql_select_old_notices, DT_PARAMS(DT_P_INT(before_ms), DT_P_INT(limit)), &ids, done, err);
     if (status == DT_OK && *done)
-        status = dt_db_run(db, dt_sql_delete_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
+        status = dt_db_run(db, dt_sql_delete_messages, DT_PARAMS(DT_P_BUF(&ids)), NULL, err);
     dt_strbuf_clear(&ids);
     return status;
 }

@@ -107,9 +107,7 @@ static dt_status find_jobs_by_command_id(struct lookup *l, struct dt_error *err)
         dt_json_end_array(&list);
     }
     dt_json_end_array(&list);
-    dt_status status =
-        list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                    : dt_db_query(l->db, dt_sql_select_command_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+    dt_status status = dt_db_query(l->db, dt_sql_select_command_jobs, DT_PARAMS(DT_P_BUF(&list)), err);
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;

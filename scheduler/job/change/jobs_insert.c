@@ -223,12 +223,8 @@ static dt_status read_key_owners(struct batch *b, struct keyed *keyed, size_t n,
         dt_json_end_array(&list);
     }
     dt_json_end_array(&list);
-    dt_status status =
-        list.failed
-            ? dt_fail(err, DT_NOMEM, "out of memory")
-            : dt_db_query(b->db, namespace_of(keyed)->owners,
-                          DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_STR(dt_strbuf_str(&list))),
-                          err);
+    dt_status status = dt_db_query(b->db, namespace_of(keyed)->owners,
+                                   DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_BUF(&list)), err);
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;

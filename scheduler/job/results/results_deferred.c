@@ -244,11 +244,10 @@ static dt_status apply_deferred_page(void *arg, const struct dt_results_txn *txn
     for (size_t i = 0; i < d->n; i++)
         if (d->results[i].outcome != DT_OUTCOME_BUSY)
             dt_id_list_add(&applied, d->ids[i]);
-    const bool any = applied.n > 0;
+    const bool any = applied.n > 0 || applied.failed;
     dt_id_list_end(&applied);
-    status = applied.failed ? DT_NOMEM : DT_OK;
-    if (status == DT_OK && any)
-        status = dt_db_run(txn->db, dt_sql_delete_deferred, DT_PARAMS(DT_P_STR(dt_strbuf_str(&applied))), NULL, err);
+    if (any)
+        status = dt_db_run(txn->db, dt_sql_delete_deferred, DT_PARAMS(DT_P_BUF(&applied)), NULL, err);
     dt_strbuf_clear(&applied);
     return status;
 }

@@ -241,9 +241,7 @@ static dt_status judge_earlier_attempts(struct batch *b, const char *sql, const 
         }
     }
     dt_json_end_array(&b->text);
-    if (b->text.failed)
-        return dt_fail(b->err, DT_NOMEM, "out of memory");
-    dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text))), b->err);
+    dt_status status = dt_db_query(b->db, sql, DT_PARAMS(DT_P_BUF(&b->text)), b->err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(b->db)) {
@@ -263,10 +261,10 @@ static dt_status judge_earlier_attempts(struct batch *b, const char *sql, const 
 static dt_status read_archived(struct batch *b, size_t asked)
 {
     b->archived = dt_arena_alloc(b->arena, asked * sizeof(*b->archived));
-    if (b->text.failed || !b->archived)
+    if (!b->archived)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
-    dt_status status = dt_db_query(b->db, dt_sql_select_archived_judged,
-                                   DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms)), b->err);
+    dt_status status =
+        dt_db_query(b->db, dt_sql_select_archived_judged, DT_PARAMS(DT_P_BUF(&b->text), DT_P_INT(b->now_ms)), b->err);
     if (status != DT_OK)
         return status;
     while (status == DT_OK && b->n_archived < asked && dt_db_next(b->db)) {
@@ -337,10 +335,7 @@ static dt_status write_rows(struct batch *b, const char *sql, size_t params, siz
 {
     uint64_t affected = 0;
     dt_json_end_array(&b->text);
-    if (b->text.failed)
-        return dt_fail(b->err, DT_NOMEM, "out of memory");
-    const struct dt_param all[] = {DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms),
-                                   DT_P_INT(b->now_ms)};
+    const struct dt_param all[] = {DT_P_BUF(&b->text), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)};
     dt_status status = dt_db_run(b->db, sql, (struct dt_params){all, params}, &affected, b->err);
     return status != DT_OK ? status : check_written_rows(b, affected, rows);
 }
@@ -389,9 +384,7 @@ static dt_status write_equal_jobs(struct batch *b, struct judged *const *group, 
         dt_strbuf_addc(&b->text, ':');
         dt_strbuf_add_i64(&b->text, dt_earlier(group[i]->answer->duration_ms, INT32_MAX));
     }
-    if (b->text.failed)
-        return dt_fail(b->err, DT_NOMEM, "out of memory");
-    const struct dt_param text = DT_P_STR(dt_strbuf_str(&b->text));
+    const struct dt_param text = DT_P_BUF(&b->text);
     const struct dt_param now = DT_P_INT(b->now_ms);
     const struct dt_params all =
         DT_PARAMS(DT_P_INT(http_status_of(j)), text, text, DT_P_INT(ids[0]), now, DT_P_INT(purge_at_ms(b, j)),
