@@ -9,7 +9,6 @@
 #include "intake/index_writer.h"
 #include "job/results/results.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 
 void *dt_answer_state(struct dt_request *req, size_t n)
 {
@@ -126,6 +125,12 @@ enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const st
         problem.detail = DT_STR_LIT("see errors for each invalid member");
     dt_request_problem(req, &problem);
     return DT_REPLY;
+}
+
+enum dt_next dt_answer_submit(struct dt_request *req, const struct dt_faults *faults, dt_worker_fn work)
+{
+    const dt_status status = dt_faults_status(faults);
+    return status == DT_OK ? dt_workers_submit(req->api->workers, req, work) : dt_answer_faults(req, status, faults);
 }
 
 enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,

@@ -13,6 +13,7 @@
 #include "job/list/list.h"
 #include "request/cursor.h"
 #include "request/request.h"
+#include "request/workers.h"
 #include "store/store.h"
 
 struct dt_view;
@@ -52,6 +53,8 @@ bool dt_answer_clock(struct dt_request *req);
 enum dt_next dt_answer_fault(struct dt_request *req, const char *pointer, const char *reason);
 /* Answers that a decoder refused the body: 413, 422 with all faults, or the problem of another status. */
 enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const struct dt_faults *faults);
+/* Submits the request to a worker, which calls `work`. If there are faults, answers them instead. */
+enum dt_next dt_answer_submit(struct dt_request *req, const struct dt_faults *faults, dt_worker_fn work);
 
 /* Answers the problem for a status of the store. job: the job as it is now; NULL: unknown. The problems too-late,
  * not-dead and version-mismatch show it. err may be NULL. If the status is an error of MySQL, logs an outage. */

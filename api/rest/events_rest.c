@@ -7,7 +7,6 @@
 #include "job/change/jobs.h"
 #include "job/results/results.h"
 #include "request/request.h"
-#include "request/workers.h"
 
 #define BY_EVENT    'e'
 #define EVENT_BYTES ((size_t)16 << 10)
@@ -134,7 +133,5 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
     }
     if (!read_cursor(req, page, &faults))
         return DT_REPLY;
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, list_events);
+    return dt_answer_submit(req, &faults, list_events);
 }

@@ -8,7 +8,6 @@
 #include "job/job.h"
 #include "overview_rest.h"
 #include "request/request.h"
-#include "request/workers.h"
 
 #define SECOND_MS    INT64_C(1000)
 #define HOUR_MS      INT64_C(3600000)
@@ -186,7 +185,5 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
         dt_faults_add_query(&faults, DT_STR_LIT("step"), "makes more than 10000 steps");
     else
         q->ask.steps = (size_t)((to_ms - q->ask.from_ms - 1) / q->ask.step_ms) + 1;
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, answer_forecast);
+    return dt_answer_submit(req, &faults, answer_forecast);
 }

@@ -247,10 +247,8 @@ enum dt_next dt_handle_job_attempts(struct dt_request *req)
     if (dt_answer_cursor(req, &list->cursor, &faults, &position) && position.p &&
         !dt_job_id_parse(position, &list->after))
         dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
     req->state = list;
-    return dt_workers_submit(req->api->workers, req, list_attempts);
+    return dt_answer_submit(req, &faults, list_attempts);
 }
 
 enum dt_next dt_handle_key_get(struct dt_request *req)

@@ -9,7 +9,6 @@
 #include "job/list/list.h"
 #include "job/results/results.h"
 #include "request/request.h"
-#include "request/workers.h"
 
 #define DAY_MS     INT64_C(86400000)
 #define TEXT_MAX   200
@@ -244,8 +243,6 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     if (!identify_list(req, list))
         return DT_REPLY;
     read_cursor(req, list, &faults);
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
     req->reads_much = dt_list_way(&list->filter) != DT_LIST_BY_KEY && !list->filter.id;
-    return dt_workers_submit(req->api->workers, req, list_jobs);
+    return dt_answer_submit(req, &faults, list_jobs);
 }

@@ -304,9 +304,7 @@ enum dt_next dt_handle_shards(struct dt_request *req)
     struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
     if (dt_json_read(&r, &shards_table, dt_json_root(json)) && !dt_json_given(&r, 0))
         dt_faults_add(&faults, "/count", "is required");
-    if (dt_faults_status(&faults) != DT_OK)
-        return dt_answer_faults(req, dt_faults_status(&faults), &faults);
-    return dt_workers_submit(req->api->workers, req, set_shards);
+    return dt_answer_submit(req, &faults, set_shards);
 }
 
 /* ---- the caller's scopes and topics ---- */
@@ -458,7 +456,5 @@ enum dt_next dt_handle_clock_set(struct dt_request *req)
         dt_faults_add(&faults, "", "must have advance or freeze");
     if (ask->waits && ask->change != ADVANCE)
         dt_faults_add(&faults, "/wait", "is only valid with advance");
-    if (dt_faults_status(&faults) != DT_OK)
-        return dt_answer_faults(req, dt_faults_status(&faults), &faults);
-    return dt_workers_submit(req->api->workers, req, change_clock);
+    return dt_answer_submit(req, &faults, change_clock);
 }

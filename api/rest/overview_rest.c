@@ -21,7 +21,6 @@
 #include "job/delivery.h"
 #include "job/results/dead.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 #include "store/processes.h"
 
 #define ANSWER_BYTES ((size_t)512 << 10) /* bytes of an answer: 100 topics, and the texts of shards and processes */
@@ -610,7 +609,5 @@ enum dt_next dt_handle_dead_letters(struct dt_request *req)
     const char *reason = ask->topic.p ? dt_topic_check(ask->topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, answer_dead_letters);
+    return dt_answer_submit(req, &faults, answer_dead_letters);
 }

@@ -553,7 +553,5 @@ enum dt_next dt_handle_schedule_list(struct dt_request *req)
     if (!dt_answer_list(req, BY_SCHEDULE, NULL, 0, &ask->cursor))
         return DT_REPLY;
     dt_answer_cursor(req, &ask->cursor, &faults, &ask->after);
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, list_schedules);
+    return dt_answer_submit(req, &faults, list_schedules);
 }

@@ -9,7 +9,6 @@
 #include "handlers.h"
 #include "overview_rest.h"
 #include "request/request.h"
-#include "request/workers.h"
 
 #define STEPS_MAX     2000
 #define STEPS_DEFAULT 720
@@ -218,7 +217,5 @@ enum dt_next dt_handle_series(struct dt_request *req)
         dt_faults_add_query(&faults, DT_STR_LIT("topic"), "must name a topic");
     decode_metrics(req, &faults, ask);
     decode_range(req, &faults, &ask->range);
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, answer_series);
+    return dt_answer_submit(req, &faults, answer_series);
 }

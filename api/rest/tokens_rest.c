@@ -168,10 +168,8 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 /* Reads the body. Quotas that the body does not name get the value `quota`. NULL: the answer is filled in. */
 static struct token_body *read_token_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
 {
-    struct token_body *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    struct token_body *ask = dt_answer_state(req, sizeof(*ask));
     dt_json *json = ask ? dt_answer_parse(req, faults) : NULL;
-    if (!ask)
-        dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!json)
         return NULL;
     *ask = (struct token_body){.token.quotas = dt_quota_all(quota)};
@@ -181,15 +179,6 @@ static struct token_body *read_token_body(struct dt_request *req, int64_t quota,
         return NULL;
     }
     return ask;
-}
-
-static enum dt_next submit_token_body(struct dt_request *req, struct token_body *ask, const struct dt_faults *faults,
-                                      dt_worker_fn work)
-{
-    if (dt_faults_status(faults) != DT_OK)
-        return dt_answer_faults(req, dt_faults_status(faults), faults);
-    req->state = ask;
-    return dt_workers_submit(req->api->workers, req, work);
 }
 
 enum dt_next dt_handle_token_new(struct dt_request *req)
@@ -209,7 +198,7 @@ enum dt_next dt_handle_token_new(struct dt_request *req)
         if (t->topics.p && dt_token_topics_check(t->topics, &err) != DT_OK)
             dt_faults_addf(&faults, "/topics", "%s; leave it out for all topics", err.text);
     }
-    return submit_token_body(req, ask, &faults, create_token);
+    return dt_answer_submit(req, &faults, create_token);
 }
 
 enum dt_next dt_handle_token_set(struct dt_request *req)
@@ -224,7 +213,7 @@ enum dt_next dt_handle_token_set(struct dt_request *req)
         return DT_REPLY;
     if (ask->token.name.p || ask->token.scopes.p || ask->token.topics.p)
         dt_faults_add(&faults, "", "only the quotas of an existing token can be changed");
-    return submit_token_body(req, ask, &faults, change_token_quotas);
+    return dt_answer_submit(req, &faults, change_token_quotas);
 }
 
 /*

@@ -524,9 +524,7 @@ enum dt_next dt_handle_topic_list(struct dt_request *req)
     if (!dt_answer_list(req, BY_NAME, NULL, 0, &page->cursor))
         return DT_REPLY;
     dt_answer_cursor(req, &page->cursor, &faults, &page->filter.after);
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    return dt_workers_submit(req->api->workers, req, list_topics);
+    return dt_answer_submit(req, &faults, list_topics);
 }
 
 enum dt_next dt_handle_topic_put(struct dt_request *req)

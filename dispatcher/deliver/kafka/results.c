@@ -257,7 +257,7 @@ struct dt_results {
     struct rejected *rejected;
     size_t n_rejected;
     struct dt_outage_part outage;
-    dt_metric *applied, *duplicate, *stale, *unknown, *busy, *refused, *waiting, *batch_size, *seconds;
+    dt_metric *outcomes[DT_OUTCOME_BUSY + 1], *refused, *waiting, *batch_size, *seconds;
 };
 
 /* ---- decode ---- */
@@ -304,14 +304,9 @@ static dt_status decode_record(dt_results *r, const struct dt_kafka_record *reco
 /* Counts the outcomes for metrics. Returns how many results wait for a locked row. */
 static size_t count_outcomes(dt_results *r, const struct dt_apply *v, size_t n)
 {
-    dt_metric *of[] = {[DT_OUTCOME_APPLIED] = r->applied,
-                       [DT_OUTCOME_DUPLICATE] = r->duplicate,
-                       [DT_OUTCOME_STALE] = r->stale,
-                       [DT_OUTCOME_UNKNOWN_JOB] = r->unknown,
-                       [DT_OUTCOME_BUSY] = r->busy};
     size_t busy = 0;
     for (size_t i = 0; i < n; i++) {
-        dt_metric_add(of[v[i].outcome], 1);
+        dt_metric_add(r->outcomes[v[i].outcome], 1);
         busy += v[i].outcome == DT_OUTCOME_BUSY;
     }
     return busy;
@@ -538,11 +533,11 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
     const char *name = "duetime_results_total";
     const char *help = "Results read from Kafka, by outcome.";
-    r->applied = dt_counter(name, help, "outcome=\"applied\"");
-    r->duplicate = dt_counter(name, help, "outcome=\"duplicate\"");
-    r->stale = dt_counter(name, help, "outcome=\"stale\"");
-    r->unknown = dt_counter(name, help, "outcome=\"unknown_job\"");
-    r->busy = dt_counter(name, help, "outcome=\"busy\"");
+    r->outcomes[DT_OUTCOME_APPLIED] = dt_counter(name, help, "outcome=\"applied\"");
+    r->outcomes[DT_OUTCOME_DUPLICATE] = dt_counter(name, help, "outcome=\"duplicate\"");
+    r->outcomes[DT_OUTCOME_STALE] = dt_counter(name, help, "outcome=\"stale\"");
+    r->outcomes[DT_OUTCOME_UNKNOWN_JOB] = dt_counter(name, help, "outcome=\"unknown_job\"");
+    r->outcomes[DT_OUTCOME_BUSY] = dt_counter(name, help, "outcome=\"busy\"");
     r->refused = dt_counter(name, help, "outcome=\"rejected\"");
     r->waiting = dt_gauge("duetime_results_deferred", "Results that wait in MySQL for locked jobs.", "");
     r->batch_size = dt_histogram_count("duetime_results_batch", "Results applied in one transaction.", "");
