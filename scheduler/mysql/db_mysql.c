@@ -199,8 +199,7 @@ static void free_statement(struct statement *s)
     free(s->binds);
     if (s->stmt)
         mysql_stmt_close(s->stmt);
-    if (s->text)
-        mysql_free_result(s->text);
+    mysql_free_result(s->text);
     free(s);
 }
 
@@ -1225,9 +1224,7 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
         while (!db->dead && mysql_more_results(db->mysql)) {
             if (mysql_next_result(db->mysql) > 0)
                 db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
-            MYSQL_RES *result = mysql_store_result(db->mysql);
-            if (result)
-                mysql_free_result(result);
+            mysql_free_result(mysql_store_result(db->mysql));
         }
     }
     if (s->once)

@@ -171,8 +171,7 @@ static bool ask_sentinel(const struct dt_config *config, const struct dt_host *s
     dt_strbuf_reset(why);
     dt_strbuf_addf(why, "sentinel %.60s:%d: %s", sentinel->name, sentinel->port, c && c->err ? c->errstr : "no memory");
     dt_secret_forget(&password);
-    if (c)
-        redisFree(c);
+    redisFree(c);
     return found;
 }
 

@@ -178,8 +178,7 @@ dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *
 
 static void close_link(dt_link *link)
 {
-    if (link->c)
-        redisFree(link->c);
+    redisFree(link->c);
     link->c = NULL;
     link->served = false;
 }

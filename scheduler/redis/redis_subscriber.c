@@ -89,8 +89,7 @@ static void fail_subscriber(struct dt_wake *wake, struct subscriber *sub, const 
     (void)dt_fail(&err, DT_UNAVAILABLE, "redis %s: %s", sub->endpoint->name, why);
     dt_outage_failed(&sub->outage, DT_OUTAGE_REDIS, "index", "the connection for the wake channel was lost",
                      DT_UNAVAILABLE, &err);
-    if (sub->c)
-        redisFree(sub->c);
+    redisFree(sub->c);
     sub->c = NULL;
     sub->unsent = sub->pinged = false;
     sub->owed = 0;
@@ -393,8 +392,7 @@ void dt_wake_stop(dt_wake *wake)
             dt_thread_join(&wake->thread);
     }
     for (unsigned i = 0; wake->subscribers && i < wake->n; i++) {
-        if (wake->subscribers[i].c)
-            redisFree(wake->subscribers[i].c);
+        redisFree(wake->subscribers[i].c);
     }
     if (wake->stop_fd >= 0)
         close(wake->stop_fd);

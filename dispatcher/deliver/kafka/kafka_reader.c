@@ -290,8 +290,7 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
         dt_kafka_reader_restart(c); /* the next dt_kafka_reader_share assigns partitions at the last applied offsets */
     }
     c->owed = false;
-    if (error)
-        rd_kafka_error_destroy(error);
+    rd_kafka_error_destroy(error);
     rd_kafka_topic_partition_list_destroy(list);
 }
 

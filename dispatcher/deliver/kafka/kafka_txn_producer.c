@@ -403,8 +403,7 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
         rd_kafka_resp_err_t code = error ? rd_kafka_error_code(error) : RD_KAFKA_RESP_ERR__STATE;
-        if (error)
-            rd_kafka_error_destroy(error);
+        rd_kafka_error_destroy(error);
         dt_kafka_watch_unjoined(&p->watch, topic, sizeof(topic));
         if (topic[0] != '\0' && code != RD_KAFKA_RESP_ERR__STATE && dt_kafka_refuses_message(code) &&
             strcmp(topic, rd_kafka_topic_name(p->ledger)) != 0)
@@ -610,8 +609,7 @@ static void abort_open_transaction(void *arg)
      * arrive, and only the markers that the next producer's fencing writes, with a newer epoch, keep that message out.
      */
     rd_kafka_error_t *error = p->uncommitted ? rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS) : NULL;
-    if (error)
-        rd_kafka_error_destroy(error);
+    rd_kafka_error_destroy(error);
     rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
     for (size_t i = 0; i < TOPIC_BUCKETS; i++)
         for (struct topic *t = p->topics[i]; t != NULL; t = t->next)
