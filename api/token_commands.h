@@ -15,14 +15,13 @@ struct dt_token_ask {
 
 /* Reads "jobs_per_second=100,pending_jobs=5000". Quotas that the text does not name are DT_QUOTA_UNSET. INVALID: err
  * has the reason. */
-DT_MUST_CHECK dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err);
+dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err);
 /* Checks a request for a token. Rewrites `scopes` as it is stored: each scope once, in a fixed order. INVALID: err has
  * the reason. */
-DT_MUST_CHECK dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT],
-                                       struct dt_error *err);
+dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT], struct dt_error *err);
 /* Creates a token, and returns its text. INVALID: err has the reason. EXISTS: another token has this name. */
-DT_MUST_CHECK dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char text[DT_TOKEN_TEXT_MAX],
-                                     struct dt_error *err);
+dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char text[DT_TOKEN_TEXT_MAX],
+                       struct dt_error *err);
 
 /* Commands of duetime-api. Each returns the exit code of the process, and writes data to stdout and messages to
  * stderr. */

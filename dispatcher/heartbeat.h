@@ -31,7 +31,7 @@ struct dt_heartbeat_env {
     void (*announce)(void *arg);
 };
 
-DT_MUST_CHECK dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out);
+dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out);
 /* Stops the heartbeat, and frees it. If the row says that the process is elected, and MySQL has answered lately, first
  * writes that it is not elected. Accepts NULL. */
 void dt_heartbeat_stop(dt_heartbeat *heartbeat);

@@ -25,8 +25,7 @@ struct dt_housekeeper_env {
     bool (*none_due)(void *arg);
 };
 
-DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,
-                                             struct dt_error *err);
+dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out, struct dt_error *err);
 /* Called when the shard's set in Redis was lost: the reconciler rebuilds it, the nearest due times first. Any thread;
  * accepts NULL. */
 void dt_housekeeper_rebuild(dt_housekeeper *housekeeper, unsigned shard);

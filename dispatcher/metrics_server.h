@@ -7,6 +7,6 @@ typedef struct dt_metrics_server dt_metrics_server;
 
 /* Starts the server. listen: an IPv4 or IPv6 address in digits. port: 0: any free port. *bound: the port in use.
  * INVALID: `listen` is not an address. */
-DT_MUST_CHECK dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound,
-                                                dt_metrics_server **out, struct dt_error *err);
+dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound, dt_metrics_server **out,
+                                  struct dt_error *err);
 void dt_metrics_server_stop(dt_metrics_server *server); /* NULL is accepted */

@@ -32,8 +32,7 @@ struct dt_cli_settings {
 
 /* Reads the settings into *out, which the caller must clear even if the call fails. INVALID: err names the option,
  * variable or line with the fault. */
-DT_MUST_CHECK dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_settings *out,
-                                             struct dt_error *err);
+dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err);
 void dt_cli_settings_clear(struct dt_cli_settings *settings);
 
 /* ---- requests over HTTP, one at a time, on one connection ---- */
@@ -58,15 +57,15 @@ struct dt_rest_answer {
     int64_t cert_ends_at_s; /* when the server's certificate expires; 0: the server has none */
 };
 
-DT_MUST_CHECK dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
+dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
 void dt_rest_free(dt_rest *rest);
 
 /* Sends the request and waits for the complete answer, whatever its status. The next request may use the same buffer
  * for its answer; the caller clears the body after the last request. UNAVAILABLE: no complete answer arrived; err has
  * the reason. The server may have carried out the request nevertheless. TOO_LARGE: the answer is longer than
  * DT_REST_ANSWER_MAX. */
-DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
-                                    struct dt_error *err);
+dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
+                      struct dt_error *err);
 
 /* From now on, the first SIGINT, SIGTERM or SIGHUP does not end the program: the running request may still get its
  * answer, and then the caller ends the program, because dt_rest_signal returns the signal. A second signal ends the

@@ -25,7 +25,7 @@ struct dt_cli_call {
 
 /* Reads the words after the program's name; the call borrows from the words. INVALID: err has the reason; for an
  * unknown word it suggests the nearest known word. */
-DT_MUST_CHECK dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, struct dt_error *err);
+dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, struct dt_error *err);
 
 /* Returns the value of an option; NULL if it was not given. */
 const char *dt_cli_value(const struct dt_cli_call *call, const char *option);
@@ -53,15 +53,14 @@ void dt_cli_request_clear(struct dt_cli_request *request);
 
 /* Builds path and body. The args replace the {places} of `path` in their order. INVALID: err names the option with the
  * fault. */
-DT_MUST_CHECK dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path, const char *const *args,
-                                             struct dt_cli_request *out, struct dt_error *err);
+dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path, const char *const *args,
+                               struct dt_cli_request *out, struct dt_error *err);
 /* Appends name=value to the path's query. */
 void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, const char *value);
 /* Appends a member to the body. json: JSON text of its value. */
 void dt_cli_request_add_member(struct dt_cli_request *request, const char *name, struct dt_str json);
 /* Adds the members of `present` to the beginning of the body, except members that the body sets or contradicts. */
-DT_MUST_CHECK dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present,
-                                             struct dt_error *err);
+dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present, struct dt_error *err);
 
 /* Appends the elements of a comma-separated text as a list of strings. */
 void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text);

@@ -25,10 +25,10 @@ struct dt_listeners {
 
 /* Sets *local to whether the list names only addresses of the loopback (including "localhost") and Unix sockets.
  * INVALID: an element is no address; *local is unchanged. */
-DT_MUST_CHECK dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err);
+dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err);
 /* Returns whether the configuration has a listener that uses TLS. */
 bool dt_http_wants_tls(const struct dt_config *config);
 /* Opens all listeners of http.listen. SYSTEM, INVALID: one of them failed, and none is open. */
-DT_MUST_CHECK dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err);
+dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err);
 /* Closes all listeners; n is 0 afterwards. */
 void dt_listeners_close(struct dt_listeners *listeners);

@@ -20,8 +20,8 @@ typedef void dt_http_expire(const struct dt_api *api, int64_t now_us);
 /* Listens on all addresses of http.listen, and serves requests. Borrows api and router until dt_http_stop. SYSTEM: a
  * port is in use or not permitted, or a thread cannot start. INVALID: an element of http.listen is no address, or lacks
  * its certificate. If it fails, *out is NULL. */
-DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire,
-                                      dt_http **out, struct dt_error *err);
+dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire, dt_http **out,
+                        struct dt_error *err);
 /* Returns false if a thread of the server hangs. Called by one thread, at intervals that are longer than any handler
  * takes. */
 bool dt_http_moves(dt_http *http);

@@ -50,7 +50,7 @@ struct dt_gate_bounds {
 
 /* Creates the gate (limit of queued rows) for a kind of elements. of: the name of the kind in metrics. NOMEM: *out is
  * NULL. */
-DT_MUST_CHECK dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_gate **out);
+dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_gate **out);
 /* Frees the gate. No batch may wait, and no chunk may be queued. Accepts NULL. */
 void dt_gate_free(dt_gate *gate);
 /* Ends every wait for room, and allows no new one: dt_gate_ended returns CLOSED from now on. */

@@ -105,8 +105,8 @@ typedef struct dt_committer dt_committer;
 
 /* Starts one thread; more threads start when they are needed. All arguments are borrowed, and must outlive the
  * committer. Unless OK, *out is NULL. */
-DT_MUST_CHECK dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics,
-                                           dt_index_writer *index, dt_committer **out, struct dt_error *err);
+dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
+                             dt_committer **out, struct dt_error *err);
 /* Answers queued units whose deadline has passed, with UNAVAILABLE. Any thread. */
 void dt_committer_expire(dt_committer *committer, int64_t now_us);
 /* Refuses new units, commits the queued ones, and ends the threads. */

@@ -11,8 +11,8 @@ typedef struct dt_index_writer dt_index_writer;
 
 /* Starts the thread. All arguments are borrowed, and must outlive the writer. Unless OK, *out is NULL. *out is also
  * NULL if the installation has no index; every function accepts NULL, and then does nothing. */
-DT_MUST_CHECK dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics,
-                                              dt_index_writer **out, struct dt_error *err);
+dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer **out,
+                                struct dt_error *err);
 /* Ends the thread, after writing the queued entries for a bounded time. */
 void dt_index_writer_stop(dt_index_writer *writer);
 void dt_index_writer_free(dt_index_writer *writer);

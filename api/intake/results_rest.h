@@ -32,9 +32,8 @@ struct dt_reports {
 typedef struct dt_results_batcher dt_results_batcher;
 
 /* Starts the batcher's thread. All arguments are borrowed, and must outlive the batcher. Unless OK, *out is NULL. */
-DT_MUST_CHECK dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics,
-                                                 dt_index_writer *index, dt_results_batcher **out,
-                                                 struct dt_error *err);
+dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
+                                   dt_results_batcher **out, struct dt_error *err);
 /* Returns the maximal number of results that may be submitted together. */
 size_t dt_results_batcher_unit(const dt_results_batcher *results);
 /* Answers queued results whose deadline has passed, with UNAVAILABLE. Any thread. */

@@ -32,8 +32,8 @@ struct dt_command {
 
 /* Decodes the command that is the root of json; copies texts into the arena of the faults. now_ms: latest possible time
  * of MySQL's clock. INVALID, TOO_LARGE: faults has at least one fault. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
-                                          struct dt_faults *faults, struct dt_command *out);
+dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
+                            struct dt_faults *faults, struct dt_command *out);
 /* Converts a pop command to the parameters of a pop, which borrow from the command. */
 struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
 

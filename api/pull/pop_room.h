@@ -17,8 +17,8 @@
 typedef struct dt_pop_room dt_pop_room;
 
 /* Starts the waiting room's thread. Both arguments are borrowed, and must outlive the room. Unless OK, *out is NULL. */
-DT_MUST_CHECK dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
-                                          struct dt_error *err);
+dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
+                            struct dt_error *err);
 /* Answers all waiting pops, without jobs, and refuses new ones. Any thread. */
 void dt_pop_room_close(dt_pop_room *room);
 /* Ends the waiting room's thread. Must be called when no pop waits any more. */

@@ -28,8 +28,8 @@ struct dt_pop_wish {
 
 /* Decodes the body of a pop. json NULL: the body is empty. topic: the topic in the path; if it is absent, the body
  * names the topics. INVALID: faults has at least one fault. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt_faults *faults,
-                                           struct dt_pop_wish *out);
+dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt_faults *faults,
+                             struct dt_pop_wish *out);
 
 /* A client that gets a part of the claimed jobs. */
 struct dt_pop_taker {
@@ -62,9 +62,9 @@ struct dt_popped {
  * If the pop does not wait, the claim is repeated a few times within some milliseconds, to find jobs that a leader is
  * just offering, or that another pop has locked but does not take.
  */
-DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
-                                    struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
-                                    struct dt_popped *out, struct dt_error *err);
+dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
+                      struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
+                      struct dt_popped *out, struct dt_error *err);
 
 /* Returns how many bytes the payloads of `max` jobs may have, but at most `most`. */
 size_t dt_pop_bytes(const struct dt_api *api, size_t max, size_t most);

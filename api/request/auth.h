@@ -54,18 +54,18 @@ struct dt_caller {
 
 /* Creates the state; the list of tokens is unknown until the first load. need_tokens: the API listens beyond the
  * loopback, so an empty list refuses every caller. NOMEM: *out is NULL. */
-DT_MUST_CHECK dt_status dt_auth_new(bool need_tokens, dt_auth **out);
+dt_status dt_auth_new(bool need_tokens, dt_auth **out);
 /* Makes callers refer to the quotas of their tokens. Called before the first load. The quotas must outlive all lists
  * and callers. */
 void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas);
 /* Frees the state. Callers may outlive it. Accepts NULL. */
 void dt_auth_free(dt_auth *auth);
 /* Replaces the list by a copy of `tokens`. rule: what applies if the list is empty. NOMEM: the list is unchanged. */
-DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule);
+dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, enum dt_token_rule rule);
 /* Reads the list from MySQL and replaces the copy. If the list has tokens but MySQL's row does not say that tokens are
  * required, corrects the row. UNAVAILABLE, NOMEM: the list is unchanged. Other statuses: MySQL answered with an error;
  * after three such loads in a row, the list counts as unknown. Called by one thread at a time. */
-DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
+dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
 /* Returns true if the list of tokens is known. Any thread. */
 bool dt_auth_known(dt_auth *auth);
 /* Returns true if no token is required, as far as this process knows. Any thread. */
@@ -75,7 +75,7 @@ size_t dt_auth_count(dt_auth *auth);
 
 /* Finds the caller by the header Authorization, which may be absent. OK: *caller is filled in, and must be cleared.
  * DENIED: no token, or an unknown token (401). UNAVAILABLE: the list is unknown (503). Any thread; no I/O. */
-DT_MUST_CHECK dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller);
+dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller);
 /* Copies a caller for work that outlives its request. The copy must be cleared separately. */
 void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out);
 /* Releases the caller's reference. A caller that is all zeros may be cleared. */
@@ -101,12 +101,12 @@ static inline const struct dt_topic_bound *dt_caller_bound(const struct dt_calle
 
 #define DT_TOKEN_TEXT_MAX 64
 /* Creates a random token; returns its text ("dt_…", terminated) and its hash. */
-DT_MUST_CHECK dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err);
+dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err);
 /* Parses a list of scopes, for example "write,report", into bits. INVALID: a word is empty or not a scope; err names
  * it. */
-DT_MUST_CHECK dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error *err);
+dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error *err);
 /* Checks that the text is a comma-separated list of prefixes with which a topic's name can begin. INVALID: err has the
  * reason. */
-DT_MUST_CHECK dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err);
+dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err);
 /* Checks a name: 1 to 100 letters, digits and . _ - @ :; INVALID otherwise. */
-DT_MUST_CHECK dt_status dt_token_name_check(struct dt_str text, struct dt_error *err);
+dt_status dt_token_name_check(struct dt_str text, struct dt_error *err);

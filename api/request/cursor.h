@@ -15,9 +15,8 @@ struct dt_cursor_list {
 
 /* Fills in the identity of a list. kind: letter of the list. fields: all parts of the filter that decide which rows are
  * in the list, in a fixed order (an absent field differs from an empty one). NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY],
-                                            char kind, const struct dt_caller *caller, const struct dt_str *fields,
-                                            size_t n);
+dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY], char kind,
+                              const struct dt_caller *caller, const struct dt_str *fields, size_t n);
 /* Appends the cursor of a position, in the base64 alphabet for URLs. out->failed: out of memory. */
 void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, struct dt_str position);
 /* Opens a cursor; *position is in the arena. False: the cursor is malformed or belongs to another list or caller, or

@@ -20,8 +20,7 @@ typedef struct dt_tenant dt_tenant;
 
 /* Creates the quotas, and adds the keeper (the chore that takes shares of quotas) to `chores`, whose context must be a
  * dt_store. Both arguments are borrowed, and must outlive the quotas. Unless OK, *out is NULL. */
-DT_MUST_CHECK dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, dt_quotas **out,
-                                        struct dt_error *err);
+dt_status dt_quotas_start(const struct dt_session_env *env, dt_chores *chores, dt_quotas **out, struct dt_error *err);
 /* Stops the chore that takes shares of quotas, and writes the usage that is left. Shares are no longer renewed; tenants
  * can still be used. */
 void dt_quotas_stop(dt_quotas *quotas);
@@ -58,7 +57,7 @@ void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done);
 /* Copies the limits of the token with this name. False: no tenant has this name. Any thread. */
 bool dt_quotas_limits(dt_quotas *quotas, struct dt_str name, struct dt_quota_limits *out);
 /* Writes the usage that was not written yet. Any thread that has a store of its own. */
-DT_MUST_CHECK dt_status dt_quotas_write_usage(dt_quotas *quotas, dt_store *store, struct dt_error *err);
+dt_status dt_quotas_write_usage(dt_quotas *quotas, dt_store *store, struct dt_error *err);
 /* Returns the number of pending jobs in the topics that a token sees: DT_TOPICS_ALL, or a comma-separated list of
  * prefixes. */
 int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *pending, size_t n);

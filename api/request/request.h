@@ -244,7 +244,7 @@ void dt_wall_check(const struct dt_request *req);
 /* Returns the topics that the answer may show, borrowed from the caller; NULL: all topics. */
 const struct dt_topic_bound *dt_wall_bound(struct dt_request *req);
 /* Checks the topic of the row that the request names. NOT_FOUND: the caller does not see this topic. */
-DT_MUST_CHECK dt_status dt_wall_found(struct dt_request *req, struct dt_str topic);
+dt_status dt_wall_found(struct dt_request *req, struct dt_str topic);
 /* For a route on which callers see only rows of their own token (OWN_TOKEN): returns true if the answer may show rows
  * of the token with this name. */
 bool dt_wall_shows_token(const struct dt_request *req, struct dt_str token);

@@ -64,7 +64,7 @@ struct dt_match {
 };
 /* Compiles the table. INTERNAL: a path is malformed, or a route's wall (what callers may see) contradicts its path or
  * scope. */
-DT_MUST_CHECK dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
+dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out);
 void dt_router_free(dt_router *router);
 const struct dt_route *dt_router_route(const dt_router *router, size_t index);
 size_t dt_router_count(const dt_router *router);
@@ -73,6 +73,6 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
 
 /* Decodes %XX into out, which has text.n + 1 bytes and may be the text itself; out is terminated. MALFORMED: an escape
  * is invalid. */
-DT_MUST_CHECK dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
+dt_status dt_percent_decode(struct dt_str text, char *out, size_t *n);
 /* Returns the media type; OTHER if the charset is not UTF-8. */
 enum dt_media dt_media_parse(struct dt_str content_type);

@@ -31,14 +31,14 @@ struct dt_session {
 /* Copies the configuration, with timeouts of at most api.database_timeout. The copy borrows the texts. */
 void dt_session_shorten(struct dt_config *brief, const struct dt_config *config);
 /* Initializes a session, without connecting. env is borrowed, and must outlive the session. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
+dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env);
 /* Closes the connection. Called by the thread that used the session, when the thread ends. */
 void dt_session_clear(struct dt_session *session);
 /* Begins a piece of work. Pings a connection that was idle for a second, and reconnects if it is dead. If the status is
  * not OK, the work must not be done; dt_session_end must be called in any case. For a while after a failed connect,
  * returns UNAVAILABLE at once, so that queued requests do not each wait for a timeout. Connects sooner if MySQL has
  * answered another session of the process since. */
-DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
+dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */
 void dt_session_end(struct dt_session *session);
 /* Returns true if the current piece of work has taken so long that MySQL must be down. If this is true for all threads

@@ -45,7 +45,7 @@ struct dt_shards_view {
 };
 
 /* Creates a cache without snapshots. Both arguments are borrowed, and must outlive the cache. NOMEM: *out is NULL. */
-DT_MUST_CHECK dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out);
+dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out);
 /* Frees the cache. Snapshots live until their last reference is released. Accepts NULL. */
 void dt_topic_cache_free(dt_topic_cache *cache);
 
@@ -73,8 +73,7 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, 
 enum dt_snapshots { DT_SNAPSHOT_TOPICS, DT_SNAPSHOT_TOPICS_AND_SHARDS };
 /* Reads the snapshots through the caller's store, if they are more than a second old. Any thread that has a store.
  * Statuses as in store/store.h; if the status is not OK, the last snapshots stay. */
-DT_MUST_CHECK dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, dt_store *store,
-                                               struct dt_error *err);
+dt_status dt_topic_cache_refresh(dt_topic_cache *cache, enum dt_snapshots what, dt_store *store, struct dt_error *err);
 /* Makes the next refresh read the snapshots again. Called after this process has changed a topic. Any thread. */
 void dt_topic_cache_invalidate(dt_topic_cache *cache);
 /* A topic that a job names and the snapshot lacks. It is created if that is allowed. */
@@ -92,8 +91,8 @@ struct dt_topic_wish {
  * reads them. Whether there are too many topics is decided by a snapshot that is younger than since_us, so that a flood
  * of new names takes no lock in MySQL and costs one statement. If the status is not OK, some topics may have been
  * created. */
-DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
-                                              size_t n, struct dt_error *err);
+dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
+                                struct dt_error *err);
 /* Returns the text of a refusal for the caller; it names the limits and their settings. Lives as long as the cache. */
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);
 /* Returns the terms on which this caller may create a topic. kafka_topic: Kafka topic that the new topic names; absent:

@@ -65,8 +65,8 @@ typedef struct dt_workers dt_workers;
 typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
 /* Starts the pool. env and activity are borrowed, and must outlive the pool's threads. Unless OK, *out is NULL. */
-DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity,
-                                         dt_workers **out, struct dt_error *err);
+dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity, dt_workers **out,
+                           struct dt_error *err);
 /* Returns true if a request has waited for more than a second and no worker was free meanwhile. Any thread. */
 bool dt_workers_busy(dt_workers *pool);
 /* Answers queued requests whose deadline has passed, with 503. Any thread. */

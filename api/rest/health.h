@@ -23,8 +23,8 @@ struct dt_health_state {
 
 /* Checks once on the calling thread, then adds the chore to `urgent`, which must run no other chore that may block. All
  * arguments are borrowed, and must outlive the chore. Returns OK even if MySQL is down. Unless OK, *out is NULL. */
-DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics,
-                                        dt_auth *auth, dt_index_writer *index, dt_health **out, struct dt_error *err);
+dt_status dt_health_start(const struct dt_session_env *env, dt_chores *urgent, dt_topic_cache *topics, dt_auth *auth,
+                          dt_index_writer *index, dt_health **out, struct dt_error *err);
 /* Makes the process report that it is not ready, from now on. Any thread. */
 void dt_health_drain(dt_health *health);
 /* Ends the chore. */

@@ -17,9 +17,9 @@ typedef struct dt_kept dt_kept;
 typedef dt_status dt_make_answer(void *arg, struct dt_strbuf *out, struct dt_error *err);
 
 /* Creates a cache; borrows the clock. share 0: only max_age_us limits the age of answers. */
-DT_MUST_CHECK dt_status dt_kept_new(const dt_clock *clock, int share, dt_kept **out);
+dt_status dt_kept_new(const dt_clock *clock, int share, dt_kept **out);
 void dt_kept_free(dt_kept *kept); /* accepts NULL */
 /* Appends an answer for the key that is young enough; if the cache has none, calls `make`. Returns the status of
  * `make`; failures are not cached. */
-DT_MUST_CHECK dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, dt_make_answer *make,
-                                       void *arg, struct dt_strbuf *out, struct dt_error *err);
+dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, dt_make_answer *make, void *arg,
+                         struct dt_strbuf *out, struct dt_error *err);

@@ -14,9 +14,8 @@ struct dt_operation_body {
 };
 /* Decodes a body of POST /v1/jobs:cancel, :reschedule, :redrive or :run-now. now_ms: MySQL's clock. INVALID: faults has
  * at least one fault. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules,
-                                            enum dt_operation_kind kind, int64_t now_ms, struct dt_faults *faults,
-                                            struct dt_operation_body *out);
+dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules, enum dt_operation_kind kind,
+                              int64_t now_ms, struct dt_faults *faults, struct dt_operation_body *out);
 
 /* Adds an operation as JSON. id 0: a dry run, which is not stored. */
 void dt_operation_add(struct dt_strbuf *out, const struct dt_operation *op);

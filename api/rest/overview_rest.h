@@ -9,17 +9,17 @@
 typedef struct dt_overview dt_overview;
 
 /* Creates the caches. Borrows api; uses its other parts only when a request arrives. */
-DT_MUST_CHECK dt_status dt_overview_new(struct dt_api *api, dt_overview **out);
+dt_status dt_overview_new(struct dt_api *api, dt_overview **out);
 void dt_overview_free(dt_overview *overview); /* accepts NULL */
 
 /* Appends the answer for the key; `make` made it at most a second ago. The key must contain everything that the answer
  * depends on. */
-DT_MUST_CHECK dt_status dt_quick_answer(dt_overview *overview, struct dt_str key, dt_make_answer *make, void *arg,
-                                        struct dt_strbuf *out, struct dt_error *err);
+dt_status dt_quick_answer(dt_overview *overview, struct dt_str key, dt_make_answer *make, void *arg,
+                          struct dt_strbuf *out, struct dt_error *err);
 /* Appends an answer that takes long to make. It may be a second old, as in dt_quick_answer, or as old as SLOW_SHARE
  * times the time that it took to make. */
-DT_MUST_CHECK dt_status dt_slow_answer(dt_overview *overview, const struct dt_strbuf *key, dt_make_answer *make,
-                                       void *arg, struct dt_strbuf *out, struct dt_error *err);
+dt_status dt_slow_answer(dt_overview *overview, const struct dt_strbuf *key, dt_make_answer *make, void *arg,
+                         struct dt_strbuf *out, struct dt_error *err);
 /* Adds to a key the topics that the answer is about. */
 void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound);
 

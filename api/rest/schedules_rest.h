@@ -11,8 +11,8 @@ struct dt_schedule_body {
 /* Decodes a body of PUT /v1/schedules/{name} or POST /v1/schedules:preview. In a preview, name is absent, and the topic
  * may be. A body may have the members that only answers show, so that a client can put an answer back. Does not check
  * that the time zone exists. Returns the statuses of dt_job_decode. */
-DT_MUST_CHECK dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
-                                           struct dt_faults *faults, struct dt_schedule_body *out);
+dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
+                             struct dt_faults *faults, struct dt_schedule_body *out);
 
 /* Checks the name of a schedule: 1 to 200 characters of [A-Za-z0-9._-]. Returns NULL if it is valid; otherwise the
  * reason, static text. */

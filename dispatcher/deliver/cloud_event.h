@@ -30,9 +30,8 @@ struct dt_cloud_event_attribute {
 
 /* Fills out with the *n attributes of the event, in a fixed order. Values are in the arena, or borrowed from the event.
  * If it returns NOMEM, out is undefined. */
-DT_MUST_CHECK dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct dt_arena *arena,
-                                                  struct dt_cloud_event_attribute out[DT_CLOUD_EVENT_ATTRIBUTES],
-                                                  size_t *n);
+dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct dt_arena *arena,
+                                    struct dt_cloud_event_attribute out[DT_CLOUD_EVENT_ATTRIBUTES], size_t *n);
 
 /*
  * Reads the headers that a caller gave to a job or a topic, from the stored JSON, for all deliveries. Pure.
@@ -54,7 +53,7 @@ struct dt_caller_headers {
 /* Begins to read headers from a JSON object of strings. If the text is absent or not an object, there are no headers:
  * the API validated the text when the job was made, but a manual edit may have changed it. json is scratch: it borrows
  * the text, and must not be used otherwise while headers are read. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_caller_headers_open(struct dt_caller_headers *headers, struct dt_str text, dt_json *json);
+dt_status dt_caller_headers_open(struct dt_caller_headers *headers, struct dt_str text, dt_json *json);
 /* Reads the next header, in the order of the text. False: there are no more headers. Skips members that are not
  * strings. *name and *value are borrowed from json. */
 bool dt_caller_headers_next(struct dt_caller_headers *headers, struct dt_str *name, struct dt_str *value);

@@ -52,7 +52,7 @@ struct dt_delivery_env {
 };
 
 /* Creates a closed delivery, without connecting. The caller frees *out. */
-DT_MUST_CHECK dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out);
+dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out);
 void dt_delivery_free(dt_delivery *delivery);
 
 /* ---- takeover ---- */
@@ -72,13 +72,12 @@ struct dt_delivery_findings {
 void dt_delivery_forget(dt_delivery *delivery);
 /* Opens the delivery so that earlier leaders of the shard can no longer send or commit. UNAVAILABLE: call it again.
  * REFUSED: Kafka refuses permanently. SHUTDOWN: env.abort was set. */
-DT_MUST_CHECK dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
+dt_status dt_delivery_fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err);
 /* Called after dt_delivery_fence: reads what was sent since fence->ledger_offset and compares it with the in-flight
  * list. *findings is valid only after OK; its borrowed members stay valid until dt_delivery_settled or
  * dt_delivery_forget_refusal. */
-DT_MUST_CHECK dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence,
-                                         const struct dt_inflight *inflight, struct dt_delivery_findings *findings,
-                                         struct dt_error *err);
+dt_status dt_delivery_read(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
+                           struct dt_delivery_findings *findings, struct dt_error *err);
 /* Called after MySQL has committed the transaction that settled the findings: drops the remembered refusal, which that
  * transaction has applied. */
 void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_findings *findings);
@@ -87,8 +86,7 @@ void dt_delivery_settled(dt_delivery *delivery, const struct dt_delivery_finding
 void dt_delivery_forget_refusal(dt_delivery *delivery);
 /* Begins the leadership: stores in the shard's row what must be stored before a batch is sent. Commits a leader
  * transaction if needed. If it does not return OK, the leadership has ended. */
-DT_MUST_CHECK dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
-                                          struct dt_error *err);
+dt_status dt_delivery_start(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err);
 
 /* ---- a batch ---- */
 
@@ -116,15 +114,14 @@ void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *ba
 bool dt_delivery_begun(const dt_delivery *delivery);
 /* Returns the failure of a batch that was begun, with its reason in *err. OK: no batch was begun, or it has not failed
  * yet. */
-DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
+dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
 /* Commits the batch that was begun. MySQL must have committed the claim before. */
-DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, struct dt_error *err);
+dt_status dt_delivery_commit(dt_delivery *delivery, struct dt_error *err);
 /* Handles the outcome of dt_delivery_commit: its status and error, with the row's fence and in-flight list. If this
  * function does not return OK, the caller closes the delivery and opens it in a new epoch. REFUSED: Kafka will never
  * accept one of the messages; the delivery remembers the list for the next takeover. */
-DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
-                                           const struct dt_inflight *inflight, struct dt_delivered *out,
-                                           struct dt_error *err);
+dt_status dt_delivery_finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
+                             const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err);
 
 /* ---- topics ---- */
 
@@ -140,8 +137,7 @@ bool dt_delivery_finding_out(const dt_delivery *delivery);
 
 /* Does a bounded step of maintenance while the shard is led, and returns at once. May commit a leader transaction of
  * its own. If it does not return OK, the leadership has ended. */
-DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence,
-                                         struct dt_error *err);
+dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err);
 /* Returns why due jobs wait for the delivery; empty: no job waits. Updates the delivery's gauges. Valid until the next
  * call. */
 const char *dt_delivery_trouble(dt_delivery *delivery);

@@ -53,7 +53,7 @@ struct dt_hands_env {
 };
 
 /* Starts the hands of a process. INVALID: a setting is unusable; err names the setting. */
-DT_MUST_CHECK dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
+dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
 /* Accepts no more claims, waits a while for running callbacks, and removes this process as the owner of all other
  * attempts, so that leaders end them as lost. Then joins the threads, and frees the hands. All dt_hands_claims must be
  * freed before. Accepts NULL. */
@@ -61,7 +61,7 @@ void dt_hands_stop(dt_hands *hands);
 
 /* ---- the leader's thread ---- */
 
-DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
+dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 /* Returns about how many attempts of a topic and its owner (topic/owners.h) may be claimed now. 0: the topic's jobs
  * wait until env.room is called. If host is not 0, only jobs of the topic that name the host with this number count

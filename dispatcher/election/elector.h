@@ -61,7 +61,7 @@ enum dt_outage_of dt_elector_server(const struct dt_config *config);
 
 /* Starts an elector. *out is set before the first event. Does not wait for the server: the elector tries to connect
  * until it succeeds, with capped back-off and jitter. */
-DT_MUST_CHECK dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err);
+dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err);
 /* Leaves the election, so that other processes need not wait for a timeout; joins the threads, and frees the elector.
  * If the server does not answer, waits for it within the elector's time limits. Accepts NULL. */
 void dt_elector_stop(dt_elector *elector);

@@ -57,7 +57,7 @@ struct dt_lease_link_env {
     struct dt_lease *lease;
 };
 
-DT_MUST_CHECK dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out);
+dt_status dt_lease_link_new(const struct dt_lease_link_env *env, dt_lease_link **out);
 /* Waits for the running order, and frees the link. Accepts NULL. */
 void dt_lease_link_free(dt_lease_link *link);
 /* Returns the order to fill in; it has the values of the last order. Must not be called while an order runs. */

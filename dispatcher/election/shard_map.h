@@ -24,9 +24,8 @@ struct dt_shard_map_source_env {
 };
 
 /* Starts the chore. inst and range: as read just before, while this process led no shard. */
-DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env,
-                                                  const struct dt_installation *inst,
-                                                  const struct dt_shard_range *range, dt_shard_map_source **out);
+dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, const struct dt_installation *inst,
+                                    const struct dt_shard_range *range, dt_shard_map_source **out);
 /* Stops the chore. Afterwards no callback is called, and the map stays as it was last read. Accepts NULL. */
 void dt_shard_map_source_stop(dt_shard_map_source *source);
 void dt_shard_map_source_free(dt_shard_map_source *source); /* frees a source that was stopped; accepts NULL */

@@ -51,7 +51,7 @@ void dt_zk_reply_free(struct dt_zk_reply *reply);
 enum dt_zk_state { DT_ZK_CLOSED, DT_ZK_CONNECTING, DT_ZK_CONNECTED, DT_ZK_EXPIRED };
 
 /* Creates a port without a session. The mailbox is borrowed. */
-DT_MUST_CHECK dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out);
+dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out);
 void dt_zk_free(dt_zk *zk); /* frees a port whose session is closed; accepts NULL */
 struct dt_zk_server {
     /* Servers as host:port, separated by commas. After the last server a chroot ("/apps/jobs") may follow, which must

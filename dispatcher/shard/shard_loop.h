@@ -56,7 +56,7 @@ struct dt_loop_env {
     uint64_t (*random)(void *arg);
 };
 
-DT_MUST_CHECK dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
+dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
 /* Joins the thread, and frees the loop. Must be called after dt_shard_loop_stop, or after `stopped` was called. */
 void dt_shard_loop_free(dt_shard_loop *loop);
 
@@ -116,7 +116,7 @@ struct dt_loop_table_env {
     void (*released)(void *arg, unsigned shard); /* called on the supervisor's thread when a RELEASE is done */
 };
 
-DT_MUST_CHECK dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out);
+dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out);
 void dt_loop_table_free(dt_loop_table *table); /* called when no loop is left; accepts NULL */
 
 /* ---- orders: the last one of a shard counts. The elector's thread ---- */
@@ -160,7 +160,7 @@ struct dt_room_env {
     void (*granted)(void *arg, unsigned shard); /* called when the shard was granted room (dt_room_take) */
 };
 
-DT_MUST_CHECK dt_status dt_room_start(const struct dt_room_env *env, dt_room **out);
+dt_status dt_room_start(const struct dt_room_env *env, dt_room **out);
 void dt_room_stop(dt_room *room); /* accepts NULL */
 
 /* ---- any thread, never blocks; room may be NULL, which grants nothing ---- */
@@ -204,8 +204,8 @@ struct dt_due_watch_env {
 
 /* Creates the watch, and adds it to the watcher, which must be stopped before dt_due_watch_free. If the configuration
  * names an index, returns OK, and *out is NULL. Unless OK, *out is NULL. */
-DT_MUST_CHECK dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
-                                         struct dt_error *err);
+dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
+                           struct dt_error *err);
 void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
 
 /* ---- any thread; NULL: false ---- */

@@ -167,8 +167,8 @@ dt_status dt_sender_start(struct dt_sender *sender, dt_delivery *delivery, void 
 void dt_sender_stop(struct dt_sender *sender);
 /* Requests the work that belongs to `state`, with copies of the fence and the in-flight list. Must not be called while
  * a request runs. NOMEM: nothing was requested. */
-DT_MUST_CHECK dt_status dt_sender_request(struct dt_sender *sender, enum dt_sender_state state,
-                                          const struct dt_fence *fence, const struct dt_inflight *list);
+dt_status dt_sender_request(struct dt_sender *sender, enum dt_sender_state state, const struct dt_fence *fence,
+                            const struct dt_inflight *list);
 bool dt_sender_busy(const struct dt_sender *sender);
 /* Requests to close the delivery. Must not be called while a request runs. */
 void dt_sender_close(struct dt_sender *sender);
@@ -439,10 +439,10 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 void dt_shard_wait_after_deaths(dt_shard_loop *l);
 /* Writes a new epoch and token into the row. OK: this process leads the shard, and l->flight has the in-flight list of
  * the row; whether the list was sent is not known yet. */
-DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
+dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
 /* Handles what the sender has finished: settles what the ledger shows, or records what was sent. Opens the sender if it
  * is needed. Never waits for Kafka. Returns OK if only Kafka failed; any other status ends the leadership. */
-DT_MUST_CHECK dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err);
+dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err);
 /* Returns the pause after this many consecutive failures, with jitter. alarm: only an operator can fix the cause, so
  * the pause is longer. */
 int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alarm);
@@ -453,14 +453,14 @@ void dt_shard_abandon_sender(dt_shard_loop *l);
 
 /* Reads the rows of the jobs in the head of the in-flight list again, and requests to send them. If the head is empty,
  * only returns OK. */
-DT_MUST_CHECK dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
+dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
 /* Runs one leader transaction for the hinted jobs: settles, times out, claims. Then updates the index, and requests to
  * send the head of the in-flight list. Afterwards only the numbers in *txn are valid. */
-DT_MUST_CHECK dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err);
+dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err);
 /* Runs a leader transaction that only settles what was sent. */
-DT_MUST_CHECK dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
+dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 /* Compares the row with our fence, reads MySQL's clock now and then, and requests a reload of an outdated map. */
-DT_MUST_CHECK dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
+dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
 /* Returns whether the watch of MySQL has seen our fence in the row, and will report a change of the row. */
 bool dt_shard_is_watched(const dt_shard_loop *l);
 /* Returns a topic that due jobs have, but that has no row, if one was seen lately; otherwise "". Borrowed until the
@@ -473,7 +473,7 @@ const char *dt_shard_orphan(dt_shard_loop *l);
 /* Initializes the state of due scans when a leadership begins. */
 void dt_shard_due_init(dt_shard_loop *l);
 /* Adds jobs that may be due at now_ms to the hints. *next_ms: the next due time after now_ms; 0: not known. */
-DT_MUST_CHECK dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
+dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err);
 
 /* ---- shard_tell.c ---- */
 
@@ -524,7 +524,7 @@ void dt_shard_give_back(dt_shard_loop *l);
 
 /* Fills fair.queues, and fair.of with the queue of each of due.entries[0..n), according to MySQL. by_host: a topic's
  * jobs for a host that has no place for them form a queue of their own. */
-DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
+dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
 void dt_shard_hint_none(dt_shard_loop *l);
 /* If attempts may be lost, makes their jobs the hints, and returns true. Otherwise there are no hints. */
 bool dt_shard_hint_lost(dt_shard_loop *l);
@@ -532,7 +532,7 @@ bool dt_shard_hint_lost(dt_shard_loop *l);
 void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Adds due.entries[0..n), read from the index, to the hints: each queue gets a share, and other entries are parked.
  * *backlog: entries that may be sent were left in the due set. */
-DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
+dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
 /* Marks the queues of these jobs (ascending ids), which were read beyond the cursor, as skipped: their jobs wait for
  * the cursor. Must only be called if both readers of MySQL read in the last due scan. */
 void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
@@ -540,7 +540,7 @@ void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
 bool dt_shard_some_may_go(const dt_shard_loop *l);
 /* Adds due.entries[0..n), read from MySQL, to the hints: each queue gets a share. The first n_head entries were read at
  * the cursor, and advance it. The other entries were read by the reader that is ahead of the cursor. */
-DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err);
+dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err);
 
 /* ---- shard_trust.c ---- */
 
@@ -566,7 +566,7 @@ bool dt_shard_assume_marked(dt_shard_loop *l);
 void dt_shard_mark_soon(dt_shard_loop *l);
 /* Writes this leadership's marker if it is missing or old, or if the shard's set is complete but the marker does not
  * say so. there: the due scan has seen our last marker in the set. If the write fails, the index counts as failed. */
-DT_MUST_CHECK dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
+dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *err);
 /* Records how the index answered a due scan. If the index could not be reached, it is not trusted until it answers
  * again and has been compared with MySQL. */
 void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_error *err);

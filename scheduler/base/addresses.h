@@ -61,7 +61,7 @@ struct dt_networks {
 /* Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"). An address without a length is a network of one address. Blanks
  * and an empty text are allowed. If the text is wrong, returns INVALID, err names the element and the fault, and *out
  * is empty. */
-DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err);
+dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err);
 bool dt_network_contains(const struct dt_network *network, const unsigned char *address);
 bool dt_networks_contain(const struct dt_networks *networks, const unsigned char *address);
 

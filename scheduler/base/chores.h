@@ -72,7 +72,7 @@ struct dt_chores_env {
 
 /* Starts the first thread. What env points to must outlive the runtime. If `open` fails, returns its status; else NOMEM
  * or SYSTEM if the thread cannot be started. */
-DT_MUST_CHECK dt_status dt_chores_start(const struct dt_chores_env *env, dt_chores **out, struct dt_error *err);
+dt_status dt_chores_start(const struct dt_chores_env *env, dt_chores **out, struct dt_error *err);
 /* Cuts the contexts of all threads. Called when a process ends, before its chores are removed. Accepts NULL. */
 void dt_chores_cut(dt_chores *chores);
 /* Ends the threads. All chores must have been removed. Accepts NULL. */

@@ -279,16 +279,16 @@ static void set_property(struct loader *loader, const struct place *place, const
     dt_status status = DT_OK;
     name.n -= from_file ? n : 0;
     if (!copy) {
-        fail_at(loader, place, DT_NOMEM, "out of memory");
+        (void)fail_at(loader, place, DT_NOMEM, "out of memory");
         return;
     }
     if (!unquote(copy))
-        fail_at(loader, place, DT_INVALID,
-                "the quotes are not closed, or hold an unknown escape, or text follows them");
+        (void)fail_at(loader, place, DT_INVALID,
+                      "the quotes are not closed, or hold an unknown escape, or text follows them");
     else if (from_file && (status = dt_secret_read_file(copy, text)) != DT_OK)
-        fail_at(loader, place, status, "its file cannot be read, or does not have 1 to 4096 bytes of text");
+        (void)fail_at(loader, place, status, "its file cannot be read, or does not have 1 to 4096 bytes of text");
     else if (dt_properties_set(loader->config->kafka_client, name, from_file ? text : copy, from_file ? copy : NULL))
-        fail_at(loader, place, DT_NOMEM, "out of memory");
+        (void)fail_at(loader, place, DT_NOMEM, "out of memory");
     explicit_bzero(text, sizeof(text));
     explicit_bzero(copy, strlen(copy));
     free(copy);
@@ -310,16 +310,16 @@ static void finish_pending(struct loader *loader)
     if (option)
         place = (struct place){loader->file, loader->pending_line, option->section, option->key};
     if (loader->text.failed)
-        fail_at(loader, &place, DT_NOMEM, "out of memory");
+        (void)fail_at(loader, &place, DT_NOMEM, "out of memory");
     else if (property)
         set_property(loader, &place, loader->text.p);
     else if (option->type == DT_OPTION_TEXT && !unquote(loader->text.p))
-        fail_at(loader, &place, DT_INVALID,
-                "the quotes are not closed, or hold an unknown escape, or text follows them");
+        (void)fail_at(loader, &place, DT_INVALID,
+                      "the quotes are not closed, or hold an unknown escape, or text follows them");
     else if (loader->pending_file)
-        set_option_from_file(loader, &place, option, loader->text.p);
+        (void)set_option_from_file(loader, &place, option, loader->text.p);
     else
-        set_option(loader, &place, option, loader->text.p);
+        (void)set_option(loader, &place, option, loader->text.p);
     free(property);
 }
 
@@ -332,8 +332,8 @@ static void add_property_line(struct loader *loader, const struct place *place, 
     const bool goes_on =
         key && loader->indented && strncmp(key, place->key, n) == 0 && (key[n] == '\0' || n == KEY_AGAIN_MAX);
     if (goes_on && !quote_is_open(loader->text.p))
-        fail_at(loader, place, DT_INVALID,
-                "an indented line continues the value before it, which must be inside quotes");
+        (void)fail_at(loader, place, DT_INVALID,
+                      "an indented line continues the value before it, which must be inside quotes");
     if (!goes_on) {
         finish_pending(loader);
         loader->property = strdup(place->key);
@@ -341,7 +341,7 @@ static void add_property_line(struct loader *loader, const struct place *place, 
         dt_strbuf_reset(&loader->text);
     }
     if (!loader->property)
-        fail_at(loader, place, DT_NOMEM, "out of memory");
+        (void)fail_at(loader, place, DT_NOMEM, "out of memory");
     dt_strbuf_adds(&loader->text, value);
 }
 
@@ -358,8 +358,9 @@ static int on_value(void *user, const char *section, const char *key, const char
         /* An indented line continues the previous value, which must end in a comma or have an open quote. */
         bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
         if (!wanted || option->type != DT_OPTION_TEXT)
-            fail_at(loader, &place, DT_INVALID,
-                    "an indented line continues the value before it, which must end with a comma or be inside quotes");
+            (void)fail_at(
+                loader, &place, DT_INVALID,
+                "an indented line continues the value before it, which must end with a comma or be inside quotes");
         dt_strbuf_adds(&loader->text, value);
         return 1;
     }
@@ -369,11 +370,11 @@ static int on_value(void *user, const char *section, const char *key, const char
     }
     finish_pending(loader);
     if (!option) {
-        fail_unknown(loader, &place);
+        (void)fail_unknown(loader, &place);
         return 1;
     }
     if (loader->seen[option - dt_options])
-        fail_at(loader, &place, DT_INVALID, "given twice");
+        (void)fail_at(loader, &place, DT_INVALID, "given twice");
     loader->seen[option - dt_options] = true;
     loader->pending = option;
     loader->pending_file = from_file;
@@ -394,9 +395,10 @@ static char *next_config_line(char *line, int size, void *stream)
     n = strlen(line);
     loader->indented = line[0] == ' ' || line[0] == '\t';
     if ((n == 0 || line[n - 1] != '\n') && !feof(loader->in))
-        fail_at(loader, &(struct place){loader->file, loader->line, NULL, NULL}, DT_INVALID,
-                "the line is longer than 198 bytes (a value may go on, indented, after a comma or inside quotes) or "
-                "holds a zero byte");
+        (void)fail_at(
+            loader, &(struct place){loader->file, loader->line, NULL, NULL}, DT_INVALID,
+            "the line is longer than 198 bytes (a value may go on, indented, after a comma or inside quotes) or "
+            "holds a zero byte");
     return loader->status != DT_OK ? NULL : line;
 }
 
@@ -405,18 +407,18 @@ static void load_file(struct loader *loader)
     int bad_line;
     loader->in = fopen(loader->file, "re");
     if (!loader->in) {
-        fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, strerror(errno));
+        (void)fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, strerror(errno));
         return;
     }
     bad_line = ini_parse_stream(next_config_line, loader, on_value, loader);
     finish_pending(loader);
     if (ferror(loader->in))
-        fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
+        (void)fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, "cannot be read");
     if (bad_line > 0 && bad_line < loader->failed_line)
         loader->status = DT_OK; /* reports the earlier line, which is no line of an INI file */
     if (bad_line)
-        fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
-                "neither [section] nor key = value");
+        (void)fail_at(loader, &(struct place){loader->file, bad_line > 0 ? bad_line : 0, NULL, NULL}, DT_INVALID,
+                      "neither [section] nor key = value");
     fclose(loader->in);
 }
 
@@ -446,9 +448,9 @@ static void load_credentials(struct loader *loader)
         if (key && is_property(text.p, key))
             set_property(loader, &place, path);
         else if (option && from_file)
-            set_option_from_file(loader, &place, option, path);
+            (void)set_option_from_file(loader, &place, option, path);
         else
-            fail_at(loader, &place, DT_INVALID, "there is no such secret");
+            (void)fail_at(loader, &place, DT_INVALID, "there is no such secret");
     }
     globfree(&found);
     dt_strbuf_clear(&text);
@@ -467,11 +469,11 @@ static void load_variable(struct loader *loader, const struct dt_option *option,
     if (!value || loader->status != DT_OK)
         goto out;
     if (loader->seen[option - dt_options])
-        fail_at(loader, &place, DT_INVALID, "given twice, as itself and as a file");
+        (void)fail_at(loader, &place, DT_INVALID, "given twice, as itself and as a file");
     else if (from_file)
-        set_option_from_file(loader, &place, option, value);
+        (void)set_option_from_file(loader, &place, option, value);
     else
-        set_option(loader, &place, option, value);
+        (void)set_option(loader, &place, option, value);
     loader->seen[option - dt_options] = true;
 out:
     dt_strbuf_clear(&name);

@@ -198,7 +198,7 @@ struct dt_config {
 /* Reads defaults, the file (NULL: none), credentials and the environment. Returns INVALID if a value is wrong,
  * UNAVAILABLE if a file cannot be read; err then names file, line, section, key and the accepted range, and config is
  * cleared. */
-DT_MUST_CHECK dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
+dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
 void dt_config_clear(struct dt_config *config);
 /* Prints the effective values as an INI file that can be read back (secrets hidden). */
 void dt_config_print(const struct dt_config *config, FILE *out);

@@ -63,12 +63,12 @@ struct dt_fail_point {
 int dt_fail_points_main(int argc, char **argv);
 /* Replaces the rules, and resets the counts. NULL or "": no rules. If the text is wrong, returns INVALID, err names the
  * rule and the fault, and no rules are set. No other thread may be in a fail point. */
-DT_MUST_CHECK dt_status dt_fail_points_set(const char *text, struct dt_error *err);
+dt_status dt_fail_points_set(const char *text, struct dt_error *err);
 /* Prints the points of this program, one name per line, sorted, with their actions other than crash, stop and delay. */
 void dt_fail_points_print(FILE *out);
 
 void dt_fail_point_pass(const struct dt_fail_point *point);
-DT_MUST_CHECK dt_status dt_fail_point_status(const struct dt_fail_point *point, struct dt_error *err);
+dt_status dt_fail_point_status(const struct dt_fail_point *point, struct dt_error *err);
 bool dt_fail_point_forced(const struct dt_fail_point *point);
 
 #else

@@ -69,6 +69,6 @@ bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *sup
 void dt_log_set_level(enum dt_log_level level);
 bool dt_log_enabled(enum dt_log_level level);
 /* Reads "debug", "info", "warn" or "error". For any other word returns INVALID, and *out is unchanged. */
-DT_MUST_CHECK dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
+dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
 /* For DT_LOG: writes one line. The last field has the name NULL. */
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields);

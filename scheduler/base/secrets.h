@@ -23,23 +23,23 @@ struct dt_secrets;
 /* Writes the current text of a secret into *out, which is reset first. `member` points into `config`
  * (&config->mysql_password). If the secret's file cannot be read any more or is empty, the text that was read last is
  * used. Clear *out with dt_secret_forget. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_secret_now(const struct dt_config *config, char *const *member, struct dt_strbuf *out);
+dt_status dt_secret_now(const struct dt_config *config, char *const *member, struct dt_strbuf *out);
 /* Overwrites and frees the text. */
 void dt_secret_forget(struct dt_strbuf *text);
 
 /* Replaces the secrets of `running`, and the names of their files, by those of `fresh`, a configuration that was just
  * loaded. If memory runs out, returns NOMEM, and secrets that could not be copied are unchanged. */
-DT_MUST_CHECK dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_config *fresh);
+dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_config *fresh);
 
 /* ---- for config.c ---- */
-DT_MUST_CHECK dt_status dt_secrets_new(struct dt_secrets **out);
+dt_status dt_secrets_new(struct dt_secrets **out);
 void dt_secrets_free(struct dt_secrets *secrets);
 /* Stores a secret's text and the name of its file. If file is NULL, the configuration itself contains the text. If both
  * are NULL, the text in struct dt_config is used. */
-DT_MUST_CHECK dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file);
+dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file);
 /* Reads a secret's file without the line end that editors add. UNAVAILABLE: the file cannot be read, and errno has the
  * reason. INVALID: the file has a zero byte, or more than DT_SECRET_MAX bytes. */
-DT_MUST_CHECK dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1]);
+dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1]);
 
 /* A setting that our configuration passes to librdkafka under the library's name, such as [kafka]
  * client.security.protocol. The list of settings belongs to the struct dt_config that dt_config_load made; copies share
@@ -60,8 +60,7 @@ struct dt_properties *dt_properties_new(void);
 /* Overwrites the values, and frees the list. Accepts NULL. */
 void dt_properties_free(struct dt_properties *list);
 /* Adds a property, or replaces its value. The texts are copied. */
-DT_MUST_CHECK dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value,
-                                          const char *file);
+dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value, const char *file);
 /* Lock and unlock the list. Between these two calls the list does not change. list may be NULL. */
 void dt_properties_hold(struct dt_properties *list);
 void dt_properties_let_go(struct dt_properties *list);
@@ -77,6 +76,6 @@ static inline const struct dt_property *dt_properties_find(const struct dt_prope
 }
 /* Writes the current value into *out. If the property has a file, the file is read again. Clear *out with
  * dt_secret_forget. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *out);
+dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *out);
 /* Returns whether the value of a property with this name is a secret. */
 bool dt_property_is_secret(const char *name);

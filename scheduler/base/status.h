@@ -48,7 +48,13 @@
 
 enum dt_class { DT_CLASS_NONE, DT_CLASS_RETRY, DT_CLASS_CONFLICT, DT_CLASS_PERMANENT, DT_CLASS_FATAL };
 
-typedef enum dt_status {
+/* A status must be checked, or cast to void. */
+#ifdef __clang__
+#define DT_STATUS_CHECKED __attribute__((warn_unused_result))
+#else
+#define DT_STATUS_CHECKED [[nodiscard]]
+#endif
+typedef enum DT_STATUS_CHECKED dt_status {
 #define X(name, cls, text) DT_##name,
     DT_STATUS_MAP(X)
 #undef X

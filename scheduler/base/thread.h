@@ -13,7 +13,7 @@
 
 typedef struct dt_mailbox dt_mailbox;
 
-DT_MUST_CHECK dt_status dt_mailbox_new(dt_mailbox **out);
+dt_status dt_mailbox_new(dt_mailbox **out);
 void dt_mailbox_free(dt_mailbox *box); /* accepts NULL */
 /* Signals bits to the owner. Never fails, never blocks. Any thread may call it. */
 void dt_mailbox_signal(dt_mailbox *box, uint32_t bits);
@@ -54,8 +54,8 @@ struct dt_thread {
 
 /* Starts a thread that calls run(arg) and ends when run returns. The kernel shows `name` (borrowed, at most 15 bytes).
  * Returns SYSTEM if no thread was started. err may be NULL. */
-DT_MUST_CHECK dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run)(void *arg), void *arg,
-                                        struct dt_error *err);
+dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run)(void *arg), void *arg,
+                          struct dt_error *err);
 /* Lowers the priority of the calling thread permanently: without privileges it cannot be raised again. From then on,
  * dt_thread_start returns SYSTEM if this thread calls it. */
 void dt_thread_lower(int nice);

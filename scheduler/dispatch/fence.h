@@ -31,16 +31,16 @@ struct dt_fence {
 /* Compares the row with the fence, without a lock. DEPOSED: they differ, or there is no row. HALTED: the shard is
  * halted. OK: *inst has the current generation and number of shards of the map, and the current version of the topics;
  * its other members are not set. */
-DT_MUST_CHECK dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence,
-                                             struct dt_installation *inst, struct dt_error *err);
+dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, struct dt_installation *inst,
+                               struct dt_error *err);
 
 /* Called after the ledger's records below trim_offset were deleted: writes the present ledger_offset as the next
  * trim_offset. DEPOSED, HALTED, NOT_FOUND (no row): nothing was written. */
-DT_MUST_CHECK dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err);
+dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err);
 
 /* Steps down: clears the owner in the row. If a row has no owner and an empty in-flight list, every attempt of the
  * shard is settled. If another leadership has the row, returns OK and does not change the row. */
-DT_MUST_CHECK dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err);
+dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err);
 
 /* ---- inside a leader's transaction; for store/ only ---- */
 
@@ -53,8 +53,8 @@ struct dt_fence_row {
  * dt_store_commit afterwards, also on failure. *row is also set after HALTED, and after DEPOSED (the row belongs to
  * another leadership, or MySQL was restored to an earlier state). NOT_FOUND: there is no such shard. Usually takes one
  * round trip; a connection that broke while idle is replaced. */
-DT_MUST_CHECK dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db,
-                                       struct dt_fence_row *row, struct dt_error *err);
+dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db, struct dt_fence_row *row,
+                         struct dt_error *err);
 
 /* Values that a leader writes into its row. */
 struct dt_fence_values {
@@ -64,8 +64,7 @@ struct dt_fence_values {
 };
 /* Writes the values into the locked row, raises its version, and updates *fence at once. If the commit fails, the
  * caller must not use *fence any more. DEPOSED: the row differs from the fence, and nothing was written. */
-DT_MUST_CHECK dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fence_values *values,
-                                       struct dt_error *err);
+dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fence_values *values, struct dt_error *err);
 
 /*
  * ---- taking a shard over ----
@@ -85,8 +84,8 @@ struct dt_leadership {
  * values of the row as written, and *inflight its in-flight list, which the caller clears. HALTED: err has the reason.
  * NOT_FOUND: the shard has no row. UNKNOWN, UNAVAILABLE: start the takeover again; the row may have the epoch that was
  * tried. */
-DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
-                                          struct dt_inflight *inflight, struct dt_error *err);
+dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
+                            struct dt_inflight *inflight, struct dt_error *err);
 
 /* What a takeover found in the ledger between ledger_offset and its barrier, and what the delivery remembers of a batch
  * that Kafka refused. */
@@ -125,6 +124,5 @@ struct dt_settled {
  * OK: *fence and *done are as written. DEPOSED: another leadership has the row. Any other status: start the takeover
  * again.
  */
-DT_MUST_CHECK dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence,
-                                                 const struct dt_findings *findings, struct dt_settled *done,
-                                                 struct dt_error *err);
+dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, const struct dt_findings *findings,
+                                   struct dt_settled *done, struct dt_error *err);

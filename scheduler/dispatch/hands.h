@@ -18,8 +18,8 @@
 
 /* Starts the lease of `owner` (above 0), and deletes leases that ended long ago. EXISTS: another process has this
  * number; draw another number. */
-DT_MUST_CHECK dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms,
-                                           struct dt_error *err);
+dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms,
+                             struct dt_error *err);
 /* How often an owner has requested a renewal of its lease, and how often MySQL has confirmed one. */
 struct dt_renewals {
     int64_t confirmed, asked;
@@ -27,10 +27,10 @@ struct dt_renewals {
 /* Renews the lease, and counts the renewal. *there becomes false if the lease was deleted, or if MySQL was restored
  * to a state before a confirmed renewal. (After the restore, `hands` may have attempts of this owner that ended
  * long ago.) */
-DT_MUST_CHECK dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
-                                             struct dt_error *err);
+dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
+                               struct dt_error *err);
 /* Ends the lease: attempts that are still in the owner's hands are lost. */
-DT_MUST_CHECK dt_status dt_store_hands_disown(dt_store *store, int64_t owner, struct dt_error *err);
+dt_status dt_store_hands_disown(dt_store *store, int64_t owner, struct dt_error *err);
 
 /* A page of jobs whose attempt is in the hands of an owner whose lease has ended. */
 struct dt_lost {
@@ -41,10 +41,9 @@ struct dt_lost {
 };
 /* Reads the ids of the page, ascending, sets `after` to the last id, and sets `owners`. A page that is not full is the
  * last. Rows of `hands` whose job is no longer in `jobs` are deleted. */
-DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
+dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
 /* Removes the owner from its attempts of these jobs (ids ascending). Leaders then end the attempts as lost. */
-DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,
-                                                 struct dt_error *err);
+dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n, struct dt_error *err);
 /* An attempt in the hands of a process. The struct has no padding, so memcmp may compare it. */
 struct dt_hand {
     int64_t job_id, attempt;
@@ -52,8 +51,8 @@ struct dt_hand {
 /* Waits until the shard's leader has no open transaction, then reads the attempts that leaders of this shard put into
  * the owner's hands, sorted by job. Because of the wait, a claim in doubt is found if it was committed. *hands is in
  * the arena. */
-DT_MUST_CHECK dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard, struct dt_arena *arena,
-                                                struct dt_hand **hands, size_t *n, struct dt_error *err);
+dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard, struct dt_arena *arena,
+                                  struct dt_hand **hands, size_t *n, struct dt_error *err);
 
 /* An answer to a callback, and its effect. */
 struct dt_hand_answer {
@@ -66,5 +65,5 @@ struct dt_hand_answer {
 /* Records answers, at most one for each job, in one transaction of a handful of statements: removes the attempts from
  * their owner's hands, and applies their results as dt_store_apply does. OK: every answer is durable, except answers
  * whose apply.outcome is BUSY. Nothing was written for a BUSY answer, and the caller must try it again. */
-DT_MUST_CHECK dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
-                                              struct dt_hand_answer *answers, size_t n, struct dt_error *err);
+dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map, struct dt_hand_answer *answers,
+                                size_t n, struct dt_error *err);

@@ -28,8 +28,8 @@ struct dt_outgoing {
 /* Reads the messages of attempts that are already in flight (after a takeover, or when a list was halved), even if the
  * rows have changed since the claim. *out: an array in the order of `claims`. If a job has no row, topic and payload
  * are absent. */
-DT_MUST_CHECK dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims,
-                                               struct dt_arena *arena, struct dt_outgoing **out, struct dt_error *err);
+dt_status dt_store_read_outgoing(dt_store *store, const struct dt_inflight *claims, struct dt_arena *arena,
+                                 struct dt_outgoing **out, struct dt_error *err);
 
 /* A hint: an index entry, or a row of the due index, that says that a job may be due. due_ms: time of the entry; 0:
  * unknown, so the time in the job's row is used. */
@@ -250,5 +250,5 @@ struct dt_leader_txn {
  * or claim, nothing is written. DEPOSED, HALTED, NOT_FOUND: nothing was written. After a status other than OK the
  * leadership ends, and the shard must be taken over again.
  */
-DT_MUST_CHECK dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
-                                             struct dt_error *err);
+dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct dt_leader_txn *txn,
+                               struct dt_error *err);

@@ -109,20 +109,20 @@ static inline struct dt_results_txn dt_open_txn_results(struct dt_open_txn *t)
 
 /* Sorts the candidates by (next_ms, id), holds candidates that exceed a limit, lists the claims that fit into one
  * batch, and leaves all other candidates. Counts timeouts and retries. */
-DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
+dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts the chosen jobs in the rates of their topics. */
-DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
+dt_status dt_limits_write(struct dt_open_txn *t);
 
 /* ---- leader_rows.c ---- */
 
 /* Makes a candidate of each hint, refreshes the topic snapshot, locks the jobs' rows and reads what is needed to judge
  * the candidates. If another session has a row locked, `found` of its candidate is false. */
-DT_MUST_CHECK dt_status dt_candidates_read(struct dt_open_txn *t);
+dt_status dt_candidates_read(struct dt_open_txn *t);
 /* Returns the candidate of an id, NULL if there is none. The candidates must still be sorted by id. */
 struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
 /* Called for a row of an answer that has the id of a candidate: sets the candidate's fate to DT_FATE_LEFT. arg: the
  * struct dt_open_txn. */
-DT_MUST_CHECK dt_status dt_candidate_leave(void *arg);
+dt_status dt_candidate_leave(void *arg);
 /* Returns the ids of the candidates for which `wanted` returns true (NULL: all), in the order of candidates. *n: their
  * number. NULL: memory ran out. */
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
@@ -130,12 +130,12 @@ const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(con
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
 /* Reads which candidates' latest attempts are in the hands of a process. Must be called before candidates are judged.
  * If that process is gone, ends the attempt as lost, and prepares its candidate for the next attempt. */
-DT_MUST_CHECK dt_status dt_hands_look(struct dt_open_txn *t);
+dt_status dt_hands_look(struct dt_open_txn *t);
 /* Writes the claims of the chosen jobs and their rows of `hands`, reads the messages into io->batch, and calls the
  * caller's listener. */
-DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
+dt_status dt_claims_write(struct dt_open_txn *t);
 /* Puts the jobs whose fate is DT_FATE_OFFER into pop_queue, and marks their rows. */
-DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
+dt_status dt_offers_write(struct dt_open_txn *t);
 
 /* ---- fence_store.c ---- */
 
@@ -143,5 +143,5 @@ DT_MUST_CHECK dt_status dt_offers_write(struct dt_open_txn *t);
  * with the attempt. A deadline never becomes earlier. Rows that another session has locked are skipped. moved (NULL, or
  * with room for sent->n) gets the jobs whose deadline changed, with the old deadline in hint_ms and the new one in
  * next_ms. */
-DT_MUST_CHECK dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms,
-                                            struct dt_seen_list *moved, struct dt_error *err);
+dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,
+                              struct dt_error *err);

@@ -22,8 +22,8 @@ enum dt_pop_topic {
     DT_POP_TOPIC_OFFERS
 };
 /* Reads whether each of topics[0..n) has anything to pop; out has room for n. One statement, no lock. */
-DT_MUST_CHECK dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n,
-                                          enum dt_pop_topic *out, struct dt_error *err);
+dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n, enum dt_pop_topic *out,
+                            struct dt_error *err);
 
 struct dt_pop {
     /* in */
@@ -46,7 +46,7 @@ struct dt_pop {
  * and without an earlier attempt in a shard's in-flight list. Skips jobs that another session has locked, and offers
  * that another pop has locked. Deletes offers that cannot be popped any more. UNKNOWN: the claim may be committed. The
  * caller must not return the jobs to its client then; their attempts time out. */
-DT_MUST_CHECK dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err);
+dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err);
 /* For qsort: compares jobs by the time at which they were due, then by id. */
 int dt_pop_by_due(const void *a, const void *b);
 
@@ -60,5 +60,5 @@ struct dt_offers_walk {
 };
 /* Checks up to `limit` offers, or jobs whose rows are marked as offered. *repaired: how many of these were repaired.
  * *more: the walk has not reached its end. now_ms: MySQL's clock. */
-DT_MUST_CHECK dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int64_t now_ms, size_t limit,
-                                             size_t *repaired, bool *more, struct dt_error *err);
+dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int64_t now_ms, size_t limit,
+                               size_t *repaired, bool *more, struct dt_error *err);

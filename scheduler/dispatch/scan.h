@@ -30,21 +30,19 @@ struct dt_late {
 };
 /* Calls the visitor with rows that are due before to_ms: the oldest slice first; rows within a slice are in no order.
  * If no topic is paused, it reads only one slice of `limit` rows. */
-DT_MUST_CHECK dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
-                                            void (*visit)(void *arg, const struct dt_late *late), void *arg,
-                                            struct dt_error *err);
+dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
+                              void (*visit)(void *arg, const struct dt_late *late), void *arg, struct dt_error *err);
 /* Reads the rows of a window into out; *n: number of rows. */
-DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window, struct dt_due *out,
-                                          size_t *n, struct dt_error *err);
+dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window, struct dt_due *out, size_t *n,
+                            struct dt_error *err);
 
 /* Sends a query for at most `limit` rows with from_ms <= next_at < to_ms, without waiting for the answer, which
  * dt_store_take_due reads. Until the answer ends, the store must not be used for anything else. */
-DT_MUST_CHECK dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit,
-                                         struct dt_error *err);
+dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit, struct dt_error *err);
 /* Reads the next page of the answer into out: at most `page` rows; *n: number of rows. The answer ends with a page that
  * is not full, with the page for which the caller sets `last`, or with a failure. UNAVAILABLE: no query was sent. */
-DT_MUST_CHECK dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
-                                          struct dt_error *err);
+dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_due *out, size_t *n,
+                            struct dt_error *err);
 
 /* A scan for one shard of the map, for a leader without Redis. */
 struct dt_shard_scan {
@@ -62,18 +60,16 @@ struct dt_shard_scan {
     bool end; /* out: the scan has read all rows up to now_ms */
 };
 /* Reads rows of the shard that are after the cursor and due: next_at <= now_ms. */
-DT_MUST_CHECK dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err);
+dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struct dt_error *err);
 /* Finds the earliest next_at of the shard after now_ms, among the next scan->scan index entries. 0: none of these
  * entries is of the shard. */
-DT_MUST_CHECK dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms,
-                                          struct dt_error *err);
+dt_status dt_store_next_due(dt_store *store, const struct dt_shard_scan *scan, int64_t *next_ms, struct dt_error *err);
 
 /* Finds when the n-th (from 0) of the rows with from_ms <= next_at < to_ms is due; to_ms if there are fewer. */
-DT_MUST_CHECK dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size_t n, int64_t *due_ms,
-                                         struct dt_error *err);
+dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size_t n, int64_t *due_ms,
+                           struct dt_error *err);
 /* Counts the rows with from_ms <= next_at < to_ms in each slot; counts has DT_SLOTS elements. */
-DT_MUST_CHECK dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts,
-                                           struct dt_error *err);
+dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, int64_t *counts, struct dt_error *err);
 
 struct dt_truth {
     int64_t id, next_ms; /* next_ms: when the job is due; 0: it is finished */
@@ -89,8 +85,8 @@ struct dt_truths {
     size_t n;
 };
 /* Reads jobs by their ids, in the order of ids. A job that is not in `jobs` is left out. */
-DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
-                                       struct dt_truths *out, struct dt_error *err);
+dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_truths *out,
+                         struct dt_error *err);
 
 /* The fair queue that a due job belongs to. */
 struct dt_topic_of {
@@ -100,5 +96,5 @@ struct dt_topic_of {
 };
 /* Reads the fair queues of the jobs with these ids (ascending) into out[0..n), in the same order. If a job has no row,
  * its topic is absent. */
-DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
-                                           struct dt_topic_of *out, struct dt_error *err);
+dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
+                             struct dt_topic_of *out, struct dt_error *err);

@@ -8,8 +8,7 @@
 /* Changes the number of shards (1 to DT_SHARDS_MAX): adds their rows and raises the generation, in one transaction. If
  * the number is the same, nothing changes. HALTED: a shard is halted, and nothing was changed. OK: *inst is the
  * installation after the change. */
-DT_MUST_CHECK dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst,
-                                            struct dt_error *err);
+dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst, struct dt_error *err);
 /* Which shards have rows, and which need a leader. */
 struct dt_shard_range {
     /* Shards with numbers below this one need a leader: the shards of the map, and further shards up to the last one
@@ -20,8 +19,8 @@ struct dt_shard_range {
      * down. */
     int64_t standing[DT_SHARDS_MAX];
 };
-DT_MUST_CHECK dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst,
-                                             struct dt_shard_range *out, struct dt_error *err);
+dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst, struct dt_shard_range *out,
+                               struct dt_error *err);
 
 struct dt_shard_info {
     unsigned shard;
@@ -38,8 +37,8 @@ struct dt_shard_info {
 };
 /* Lists the shards of the map, and other shards that still have a leader or need one. The same statement reads what the
  * dispatchers report. Unless OK, *out is NULL and *n is 0. */
-DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
-                                        struct dt_dispatchers *dispatchers, struct dt_error *err);
+dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
+                          struct dt_dispatchers *dispatchers, struct dt_error *err);
 
 /* Rows of `shard_stats`: what a leader reports about its shard, for the API and for operators. Each dispatcher's
  * housekeeper writes the rows of the shards that the process leads. No decision depends on them. */
@@ -58,5 +57,4 @@ struct dt_shard_stats {
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong; /* oldest_due_at_ms: 0: no job is due */
 };
 /* Replaces the reports about these shards. */
-DT_MUST_CHECK dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n,
-                                           struct dt_error *err);
+dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err);

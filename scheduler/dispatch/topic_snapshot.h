@@ -8,12 +8,12 @@
 /* The snapshot is empty until it is first read. */
 typedef struct dt_topic_snapshot dt_topic_snapshot;
 /* Makes an empty snapshot, which the caller frees. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_topic_snapshot_new(dt_topic_snapshot **out);
+dt_status dt_topic_snapshot_new(dt_topic_snapshot **out);
 void dt_topic_snapshot_free(dt_topic_snapshot *snapshot);
 
 /* Reads the topics again if their version has changed. A leader transaction does so by itself. After a failure the
  * snapshot may lack topics, and the next call reads them again. */
-DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err);
+dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, struct dt_error *err);
 /* Returns installation.topics_version as of the last read; 0: the topics must be read again. */
 int64_t dt_topic_snapshot_version(const dt_topic_snapshot *snapshot);
 
@@ -42,8 +42,8 @@ struct dt_topic_entry {
  * state, it may reach the same version with other topics. Until that refresh the snapshot does not change. */
 void dt_topic_snapshot_forget(dt_topic_snapshot *snapshot);
 /* Reads the topics again, inside the caller's transaction, if the snapshot does not have this version. */
-DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, struct dt_db *db, int64_t version,
-                                                  struct dt_error *err);
+dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, struct dt_db *db, int64_t version,
+                                    struct dt_error *err);
 /* Returns the snapshot's entry of a topic, valid until the next refresh. NULL: the snapshot lacks the topic, or `topic`
  * is absent. */
 const struct dt_topic_entry *dt_topic_snapshot_find(const dt_topic_snapshot *snapshot, struct dt_str topic);

@@ -65,8 +65,7 @@ struct dt_watched {
     int64_t clock_version; /* version of the test clock that the caller knows; 0: no test clock */
 };
 /* Waits at most wait_ms, and as long as the server's search takes, and returns what ended the wait. */
-DT_MUST_CHECK dt_status dt_store_watch(dt_store *store, const struct dt_watch *watch, struct dt_watched *out,
-                                       struct dt_error *err);
+dt_status dt_store_watch(dt_store *store, const struct dt_watch *watch, struct dt_watched *out, struct dt_error *err);
 
 #define DT_WATCH_MS      INT64_C(2500) /* longest wait_ms: MySQL answers after this time in any case */
 #define DT_WATCH_BUSY_MS INT64_C(200)  /* wait_ms that a listener sets if it has work, but no condition to wait for */
@@ -89,12 +88,12 @@ struct dt_watcher_env {
     dt_refclock *ref;
     int64_t process;
 };
-DT_MUST_CHECK dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watcher **out, struct dt_error *err);
+dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watcher **out, struct dt_error *err);
 /* Adds a listener. Must be called before dt_watcher_start. If the watcher is NULL, this function and the functions
  * below do nothing. */
 void dt_watcher_add(dt_watcher *watcher, struct dt_watch_listener *listener);
 /* Starts the thread, if there is a listener. */
-DT_MUST_CHECK dt_status dt_watcher_start(dt_watcher *watcher, struct dt_error *err);
+dt_status dt_watcher_start(dt_watcher *watcher, struct dt_error *err);
 /* Ends the wait soon: listeners get SHUTDOWN as their last call. Does not wait for the thread. */
 void dt_watcher_leave(dt_watcher *watcher);
 /* Ends the wait soon, as dt_watcher_leave does, and returns when the thread has ended. */

@@ -39,16 +39,16 @@ struct dt_event_list {
 };
 /* Lists events. Reads a bounded number of rows of the narrowest index. So a page may be short or empty although further
  * events match. */
-DT_MUST_CHECK dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
-                                        struct dt_event_list *out, struct dt_error *err);
+dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
+                          struct dt_event_list *out, struct dt_error *err);
 
 /* Makes partitions of job_events for the days ahead, and drops those whose last event is older than keep_ms. */
-DT_MUST_CHECK dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err);
+dt_status dt_store_events_tend(dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err);
 
 /* ---- inside the transaction of the change; for the store only ---- */
 
 /* Writes events, in one statement. */
-DT_MUST_CHECK dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err);
+dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err);
 
 /*
  * Collects the members of an object that a change altered, as JSON. Call begin, then an add function for each member
@@ -73,15 +73,14 @@ void dt_event_diff_number(struct dt_event_diff *d, const char *name, int64_t was
 void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, bool is);
 /* Adds a value that is secret, or too large for an event. If it changed, the event has "***" in its place. */
 void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is);
-DT_MUST_CHECK dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event,
-                                            struct dt_error *err);
+dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event, struct dt_error *err);
 
 /* Write the event of a change, with the members that differ. The caller sets at_ms, actor and action of the event. If
  * no member differs, nothing is written. */
 
 /* Writes the event of a changed job. */
-DT_MUST_CHECK dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const struct dt_job *before,
-                                        const struct dt_job *after, struct dt_error *err);
+dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const struct dt_job *before,
+                          const struct dt_job *after, struct dt_error *err);
 /* Writes the event of a topic that was made (before is NULL), changed, or deleted (after is NULL). */
-DT_MUST_CHECK dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const struct dt_topic *before,
-                                          const struct dt_topic *after, struct dt_error *err);
+dt_status dt_event_of_topic(dt_db *db, const struct dt_job_event *event, const struct dt_topic *before,
+                            const struct dt_topic *after, struct dt_error *err);

@@ -22,7 +22,7 @@ struct dt_features_env {
 typedef struct dt_features dt_features;
 
 /* Starts all features. If one cannot be started, starts none. */
-DT_MUST_CHECK dt_status dt_features_start(const struct dt_features_env *env, dt_features **out, struct dt_error *err);
+dt_status dt_features_start(const struct dt_features_env *env, dt_features **out, struct dt_error *err);
 /* Must be called when the process is about to end, so that another process takes over the chores that only one process
  * at a time runs. Accepts NULL. */
 void dt_features_leave(dt_features *features);

@@ -46,12 +46,12 @@ typedef struct dt_index dt_index;
 /* Checks the configuration before anything connects. Returns INVALID if an endpoint is malformed, or is `master:NAME`
  * although no Sentinels are configured; UNSUPPORTED if TLS is configured but the client library was built without
  * it. */
-DT_MUST_CHECK dt_status dt_index_check(const struct dt_config *config, struct dt_error *err);
+dt_status dt_index_check(const struct dt_config *config, struct dt_error *err);
 /* Makes an index without connecting it. The inputs must outlive the index, except the installation's name, which is
  * copied. INVALID: the name or the endpoints cannot be used. *out is NULL after a failure, and if no endpoints are
  * configured. */
-DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
-                                     dt_index **out, struct dt_error *err);
+dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock, dt_index **out,
+                       struct dt_error *err);
 static inline bool dt_index_configured(const struct dt_config *config)
 {
     return config->redis_endpoints && config->redis_endpoints[0];
@@ -59,11 +59,11 @@ static inline bool dt_index_configured(const struct dt_config *config)
 /* Closes the connections and frees the index. Accepts NULL. */
 void dt_index_free(dt_index *index);
 /* Pings every endpoint. UNAVAILABLE: an endpoint does not answer; err names it. */
-DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
+dt_status dt_index_ping(dt_index *index, struct dt_error *err);
 
 /* Writes a key that nothing reads to every endpoint, with the same commands as changes of entries. UNAVAILABLE: changes
  * of entries would fail (no memory, read-only, scripts not permitted); err says where and why. */
-DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
+dt_status dt_index_probe(dt_index *index, struct dt_error *err);
 
 /* The memory settings of a server that holds a part of the index. */
 struct dt_index_memory {
@@ -72,7 +72,7 @@ struct dt_index_memory {
 };
 /* Reads the settings of endpoint number i (from 0). NOT_FOUND: the index has fewer endpoints. UNAVAILABLE: the endpoint
  * does not answer; out->endpoint is set. */
-DT_MUST_CHECK dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *out, struct dt_error *err);
+dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *out, struct dt_error *err);
 
 /* Lists the endpoints whose last round trip failed: "host:port,host:port"; empty: none. The list is "*" if all
  * endpoints failed, if the names do not fit, or if index is NULL. (If the only endpoint failed, the list is "*" too,
@@ -108,16 +108,16 @@ static inline size_t dt_entries_of_move(int64_t id, int64_t due_ms, const int64_
  * If `wake` is set, Redis publishes a wake-up for a shard, in the same step, if the shard's earliest entry became
  * earlier, or if an entry that is due within a second was added while an overdue entry remains the first.
  */
-DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
-                                     size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
+dt_status dt_index_put(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                       int64_t horizon_end_ms, bool wake, struct dt_error *err);
 /* Publishes a wake-up for the leader of `shard`. If `outbox` is set, the leader also reads its outbox. */
-DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err);
+dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err);
 /* Publishes two wake-ups on every endpoint: one for all leaders, whose on_wake is called with -1 (a topic was paused,
  * resumed or changed), and one for all clients that wait for pops. */
-DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
+dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
 /* Publishes, on the shard's endpoint, that jobs of these topics wait for a pop. Subscribers' on_offers is called. */
-DT_MUST_CHECK dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
-                                             struct dt_error *err);
+dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
+                               struct dt_error *err);
 
 /* ---- for the leader of a shard ---- */
 
@@ -155,21 +155,20 @@ struct dt_due_scan {
     bool marked;     /* the due set has the leader's marker */
 };
 /* Reads the due entries of a shard in one round trip. */
-DT_MUST_CHECK dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err);
+dt_status dt_index_due(dt_index *index, unsigned shard, struct dt_due_scan *scan, struct dt_error *err);
 /* Replaces the marker of a shard's due set by `marker`. was: the marker that this leader has last seen in the set: a
  * filling continues; NULL: a filling starts again. *intact: the set is complete, because it had a marker (ours or an
  * earlier leader's) of the same generation, not older than marker.oldest, and was not being filled. *gone: `was` is no
  * longer in the set, so Redis has lost the set since; nothing was written. */
-DT_MUST_CHECK dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker,
-                                      const struct dt_marker *was, bool *intact, bool *gone, struct dt_error *err);
+dt_status dt_index_mark(dt_index *index, unsigned shard, struct dt_marker marker, const struct dt_marker *was,
+                        bool *intact, bool *gone, struct dt_error *err);
 /* A change of an entry, made only if the entry is still at `seen_ms`. */
 struct dt_fix {
     int64_t id, seen_ms;
     int64_t due_ms; /* new time; 0: remove the entry */
 };
 /* Moves or removes the entries that are still at their seen_ms. */
-DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
-                                     struct dt_error *err);
+dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err);
 #define DT_HELD_TIMEOUTS  "~" /* suffixes in names of held sets; names of topics contain neither character */
 #define DT_HELD_HOST      "@"
 #define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof(DT_HELD_HOST "ffffffff"))
@@ -201,19 +200,19 @@ static inline struct dt_str dt_held_topic(struct dt_str name, uint32_t *host)
     return (struct dt_str){name.p, (size_t)(at - name.p)};
 }
 /* Moves entries to the held set of a topic. An entry that the due set has at another time than due_ms is not moved. */
-DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,
-                                      const struct dt_entry *entries, size_t n, struct dt_error *err);
+dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err);
 /* Moves up to `limit` entries of a topic's held set back to the due set, earliest first. *next_ms: due time of the
  * first entry that remains; 0: none remains. */
-DT_MUST_CHECK dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit,
-                                        int64_t *next_ms, struct dt_error *err);
+dt_status dt_index_unhold(dt_index *index, unsigned shard, struct dt_str topic, size_t limit, int64_t *next_ms,
+                          struct dt_error *err);
 /* Removes the due set, its marker and the held sets of a shard that no longer has a leader. */
-DT_MUST_CHECK dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
+dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err);
 /* Returns the endpoint of the shard's set, as "host:port"; valid as long as the index. If index is NULL, returns "". */
 const char *dt_index_home(const dt_index *index, unsigned shard);
 /* Lists the names of a shard's held sets. The names and the array are in the arena. */
-DT_MUST_CHECK dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics,
-                                      size_t *n, struct dt_error *err);
+dt_status dt_index_held(dt_index *index, unsigned shard, struct dt_arena *arena, struct dt_str **topics, size_t *n,
+                        struct dt_error *err);
 
 /* ---- for the reconciler ---- */
 
@@ -225,34 +224,33 @@ struct dt_range {
 };
 /* Reads entries of a range in ascending order; `entries` has room for the limit. *n is 0 only after the last entry. A
  * call may return fewer entries than the limit before the end. */
-DT_MUST_CHECK dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range,
-                                       struct dt_entry *entries, size_t *n, struct dt_error *err);
+dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range *range, struct dt_entry *entries,
+                         size_t *n, struct dt_error *err);
 /* Counts the entries with from_ms <= score < to_ms. */
-DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
-                                       struct dt_error *err);
+dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
+                         struct dt_error *err);
 /* Finds the scores of jobs' entries: at due_ms, and anywhere in the page that contains due_ms. scores[i] is 0 if entry
  * i was not found. */
-DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
-                                        int64_t *scores, struct dt_error *err);
+dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, int64_t *scores,
+                          struct dt_error *err);
 /* Finds the scores of ids in a held set. scores[i] is 0 if entry i was not found. */
-DT_MUST_CHECK dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic,
-                                             const struct dt_entry *entries, size_t n, int64_t *scores,
-                                             struct dt_error *err);
+dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries,
+                               size_t n, int64_t *scores, struct dt_error *err);
 /* Adds entries. If the page of a new entry already has an entry of the same job, that entry stays and nothing is
  * added. */
-DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
-                                             struct dt_error *err);
+dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
+                               struct dt_error *err);
 
 /* Adds entries of any shards, on all endpoints at once, as dt_index_add_missing adds those of one shard. If a set has
  * no entries in a range, it gets whole pages for this range, which costs Redis less. */
-DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
-                                      size_t n, struct dt_error *err);
+dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                        struct dt_error *err);
 /* Does the work of dt_index_fill in two calls, so that the caller can work while the servers do: the first call sends
  * the entries; the second, which must always follow, reads the replies. Between the two calls the index must not be
  * used otherwise. */
-DT_MUST_CHECK dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map,
-                                            const struct dt_entry *entries, size_t n, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
+dt_status dt_index_begin_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
+                              struct dt_error *err);
+dt_status dt_index_end_fill(dt_index *index, struct dt_error *err);
 
 /* The filling of one shard's due set. A process that reads MySQL once can fill the due sets of all shards. While a
  * set's marker says `filling`, a record beside the set names the process that fills it and its progress. The record is
@@ -276,5 +274,5 @@ enum dt_filling_ask {
     DT_FILLING_TELL
 };
 /* Takes fillings, or reports their progress, in one round trip for each endpoint. */
-DT_MUST_CHECK dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings,
-                                          size_t n, struct dt_error *err);
+dt_status dt_index_fillings(dt_index *index, enum dt_filling_ask ask, struct dt_filling *fillings, size_t n,
+                            struct dt_error *err);

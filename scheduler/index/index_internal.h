@@ -58,7 +58,7 @@ static inline void dt_keep_first(dt_status *first, dt_status status)
 /* ---- round trips (index_wire.c) ---- */
 
 /* Sends the commands in `link` and reads the replies. */
-DT_MUST_CHECK dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err);
+dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err);
 
 /* Adds the commands for endpoint i to index->links[i]. */
 typedef void dt_index_build_fn(dt_index *index, unsigned i);
@@ -66,13 +66,12 @@ typedef void dt_index_build_fn(dt_index *index, unsigned i);
 /* Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. Endpoints without a connection are
  * written last, so that a server that does not answer does not delay the others. If an endpoint fails, the others still
  * get their commands; the first failure is returned, and err has its text. */
-DT_MUST_CHECK dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
+dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 /* Reads the replies of all endpoints that dt_index_send_wanted wrote to. Returns the first failure. */
-DT_MUST_CHECK dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg,
-                                         struct dt_error *err);
+dt_status dt_index_receive(dt_index *index, dt_link_reply_fn *on_reply, void *reply_arg, struct dt_error *err);
 /* Sends commands to the wanted endpoints and reads their replies: one round trip. Ignores the replies' values. Returns
  * the first failure. */
-DT_MUST_CHECK dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
+dt_status dt_index_ask_wanted(dt_index *index, dt_index_build_fn *build, struct dt_error *err);
 
 /* Allocates the scratch of index_change.c; free it with free(). Returns NULL if memory runs out. */
 struct dt_index_batch *dt_index_batch_new(void);

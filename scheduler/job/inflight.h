@@ -33,17 +33,17 @@ void dt_inflight_clear(struct dt_inflight *list);
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 /* Appends the text of dt_inflight_format, but with the entries in order of ids, for statements that lock rows in that
  * order. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
+dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt_strbuf *out);
 /* Reads a text of dt_inflight_format into *out, replacing its entries. MALFORMED: the text has another form; *out has a
  * part of the list. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out);
+dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out);
 
 /* ---- entries ---- */
 
 /* Makes room for n entries in all. NOMEM: memory ran out, and nothing changed. */
-DT_MUST_CHECK dt_status dt_inflight_reserve(struct dt_inflight *list, size_t n);
+dt_status dt_inflight_reserve(struct dt_inflight *list, size_t n);
 /* Appends the entries of `from` to `to`. NOMEM: memory ran out, and nothing changed. */
-DT_MUST_CHECK dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *from);
+dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *from);
 void dt_inflight_drop(struct dt_inflight *list, size_t n);
 /* Sorts the entries by id, for dt_inflight_has. The order of sending is lost. */
 void dt_inflight_sort_by_id(struct dt_inflight *list);

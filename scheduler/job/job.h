@@ -226,7 +226,7 @@ struct dt_patch {
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n);
 /* Reads stored text, which may be a manual edit: durations separated by spaces or commas, with "ms" allowed. INVALID:
  * the text is anything else, or has more than DT_RETRY_MAX delays; then *n is 0. */
-DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n);
+dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n);
 
 /* ---- keys of fires: `<name of the schedule>@<nominal time, ms since 1970>` ---- */
 

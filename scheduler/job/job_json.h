@@ -45,16 +45,14 @@ struct dt_job_path {
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,
  * headers in the order of their names, payload by its bytes (absent = null). An absent member differs from every value.
  */
-DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules,
-                                      const struct dt_job_path *path, int64_t now_ms, struct dt_faults *faults,
-                                      struct dt_new_job *out);
+dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, const struct dt_job_path *path,
+                        int64_t now_ms, struct dt_faults *faults, struct dt_new_job *out);
 
 /* Decodes a template, from which jobs are made repeatedly later: the members of a new job, except key, run_at and
  * delay, which are refused. Members for which own() returns true are skipped. null means the topic's default, as in a
  * PATCH. The topic may be absent. Statuses as in dt_job_decode. `faults` may already have faults. */
-DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
-                                               bool (*own)(struct dt_str name), struct dt_faults *faults,
-                                               struct dt_new_job *out);
+dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules, bool (*own)(struct dt_str name),
+                                 struct dt_faults *faults, struct dt_new_job *out);
 /* Readers of single members, for the tables of other bodies that have these members. Their context must be the struct
  * dt_job_rules. */
 const char *dt_check_topic(struct dt_json_reader *reader, struct dt_str text);
@@ -71,8 +69,8 @@ const char *dt_key_check(struct dt_str key);
 
 /* Decodes a body of PATCH /v1/jobs/{id}. A member that is missing stays unchanged; null sets the topic's default, or no
  * value. Statuses as in dt_job_decode. */
-DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
-                                        struct dt_faults *faults, struct dt_patch *out);
+dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
+                          struct dt_faults *faults, struct dt_patch *out);
 
 /* ---- writing; members have a fixed order, and a manual edit of stored text never breaks the JSON around it ---- */
 

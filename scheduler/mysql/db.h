@@ -61,45 +61,45 @@ static inline struct dt_param *dt_params_add(struct dt_param *end, struct dt_par
 enum dt_server { DT_SERVER_MARIADB, DT_SERVER_MYSQL };
 
 /* Initializes the client library: once per process, before other threads exist. */
-DT_MUST_CHECK dt_status dt_db_library_init(void);
+dt_status dt_db_library_init(void);
 /* Frees the client library's memory of the calling thread. Each thread calls it before it ends. */
 void dt_db_thread_end(void);
 
 /* Makes a handle and connects it. The configuration must outlive the handle. *out is NULL unless OK. */
-DT_MUST_CHECK dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_error *err);
+dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_error *err);
 /* Makes a handle without a connection; dt_db_reconnect connects it. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_db_new(const struct dt_config *config, dt_db **out);
+dt_status dt_db_new(const struct dt_config *config, dt_db **out);
 /* Accepts NULL. */
 void dt_db_free(dt_db *db);
 /* Closes the connection, if one is open, and makes a new one. */
-DT_MUST_CHECK dt_status dt_db_reconnect(dt_db *db, struct dt_error *err);
+dt_status dt_db_reconnect(dt_db *db, struct dt_error *err);
 /* Interrupts a call that waits for the server, and closes the connection permanently: calls then return UNAVAILABLE.
  * May be called from any thread. Used when the process ends. */
 void dt_db_cut(dt_db *db);
 bool dt_db_alive(const dt_db *db); /* whether the handle is connected and the connection has not failed */
 /* Returns the monotonic time of the last call that used the connection. */
 int64_t dt_db_used_us(const dt_db *db);
-DT_MUST_CHECK dt_status dt_db_ping(dt_db *db, struct dt_error *err);
+dt_status dt_db_ping(dt_db *db, struct dt_error *err);
 enum dt_server dt_db_server(const dt_db *db);
 /* Returns the limit, in bytes, of all parameters of a statement (in dt_db_run_many: of one row). If a statement is
  * larger, it is not sent, and the call returns UNAVAILABLE with an alarm. If db is NULL, returns the limit of this
  * process's latest connection. */
 size_t dt_db_packet_max(const dt_db *db);
 
-DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
+dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* Begins a transaction and reads the server's time in ms, in one round trip. */
-DT_MUST_CHECK dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
+dt_status dt_db_begin_at(dt_db *db, int64_t *now_ms, struct dt_error *err);
 /* Begins a transaction. If the previous call was a transaction of the same kind, this takes no round trip: the session
  * keeps autocommit off until a statement runs outside of a transaction. */
-DT_MUST_CHECK dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
+dt_status dt_db_begin_soon(dt_db *db, struct dt_error *err);
 /* Begins a read-only transaction that sees the data that were committed when it began. */
-DT_MUST_CHECK dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_db_commit(dt_db *db, struct dt_error *err);
+dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err);
+dt_status dt_db_commit(dt_db *db, struct dt_error *err);
 /* Runs one more statement (as dt_db_run_many) and commits, in one round trip if the statement fits in a packet. So rows
  * that the statement locks are locked only until the commit, even if this process dies. If the statement fails, its
  * status is returned, nothing was committed, and the caller rolls back. UNKNOWN: the connection broke, so the commit
  * may have happened. After BUSY, dt_db_number changes. */
-DT_MUST_CHECK dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
+dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err);
 /* Returns the number of the connection, which no other connection of the server has. After dt_db_commit_with returned
  * BUSY, the number is another one, which is probably but not certainly unique. */
 uint64_t dt_db_number(const dt_db *db);
@@ -109,37 +109,36 @@ void dt_db_rollback(dt_db *db); /* does nothing without a transaction; if it fai
 
 /* Runs a statement without a result set. *affected: the number of changed rows; a row that matched but kept its values
  * does not count. affected may be NULL. */
-DT_MUST_CHECK dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected,
-                                  struct dt_error *err);
+dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err);
 /* Runs one INSERT for many rows: `sql` is "INSERT … VALUES (?,…,?)" with one group of placeholders, and possibly " ON
  * DUPLICATE KEY UPDATE …" after it. On MariaDB it is one array-bound execution; otherwise multi-row statements are
  * built from the text. A column is INT or BYTES in all of its rows (NULLs allowed). BYTES are stored as they are, in
  * binary and ASCII columns: no character set is converted. */
-DT_MUST_CHECK dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
-                                       struct dt_error *err);
+dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
+                         struct dt_error *err);
 /* Runs text that cannot be prepared (DDL, CALL), and discards result sets. For migrations only. */
-DT_MUST_CHECK dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
+dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err);
 
 /* Runs a query. After OK, call dt_db_next until it returns false, then dt_db_end (always, also after an error; a second
  * call does nothing). Other statements must wait for dt_db_end. Column values are valid until the next dt_db_next or
  * dt_db_end. */
-DT_MUST_CHECK dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
+dt_status dt_db_query(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Runs a query whose rows may be large: dt_db_next reads one row from the server, and only this row is in memory. The
  * caller may call dt_db_end before the last row. If more than a few rows remain, dt_db_end then closes the connection
  * instead of reading them, and the next call of the store makes a new connection. Only outside of transactions. */
-DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
+dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Runs a query whose columns are numbers and all belong to one index. It is sent as text: if another session has used
  * the table, a prepared statement of MariaDB 10.11 also reads each row from the table (10,000 entries: 30,000 pages
  * instead of 30). Every ? in `sql` is a parameter. Rows are returned as the server finds them. If the caller pauses
  * between rows, the server waits for mysql.io_timeout or mysql.idle_transaction_timeout, whichever is shorter. The
  * query may also be a CALL of a procedure that ends with one query. */
-DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
+dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Sends a query as dt_db_query_index does, without waiting. The first dt_db_next waits for the server, and dt_db_end
  * returns the failure of the statement. */
-DT_MUST_CHECK dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
+dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Runs a query without parameters and does not cache it, so its text need not outlive the query. For tests and for an
  * operator's query. */
-DT_MUST_CHECK dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
+dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err);
 bool dt_db_owes(const dt_db *db);   /* whether an answer was not read completely */
 size_t dt_db_rows(const dt_db *db); /* number of rows of the open result of dt_db_query */
 /* Fetches the next row. Returns false after the last row, or if fetching fails; then dt_db_end returns OK or the
@@ -149,18 +148,18 @@ bool dt_db_is_null(const dt_db *db, unsigned column);
 int64_t dt_db_i64(const dt_db *db, unsigned column);         /* 0 if NULL; ENUM columns must be selected as col+0 */
 struct dt_str dt_db_bytes(const dt_db *db, unsigned column); /* absent if NULL */
 /* Ends the query. Returns OK, or the failure of fetching. */
-DT_MUST_CHECK dt_status dt_db_end(dt_db *db, struct dt_error *err);
+dt_status dt_db_end(dt_db *db, struct dt_error *err);
 /* Runs a query and reads the first column of its first row (walk.c). *found: whether the result has a row. *n: the
  * number; 0 if the column is NULL or no row was found. found and n may be NULL. */
-DT_MUST_CHECK dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
-                                          struct dt_error *err);
+dt_status dt_db_read_number(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *n,
+                            struct dt_error *err);
 /* Runs a query and reads the first n columns of its first row as numbers (walk.c). If no row is found, *found is false
  * and the numbers in v are unchanged. found may be NULL. */
-DT_MUST_CHECK dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v,
-                                           unsigned n, struct dt_error *err);
+dt_status dt_db_read_numbers(dt_db *db, const char *sql, struct dt_params params, bool *found, int64_t *v, unsigned n,
+                             struct dt_error *err);
 /* Runs a query and copies the first column of its first row, a text, into the arena. *out is absent if no row is found,
  * or if the column is NULL. */
-DT_MUST_CHECK dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
-                                        struct dt_str *out, struct dt_error *err);
+dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
+                          struct dt_str *out, struct dt_error *err);
 
 #define DT_SQL_NOW_MS "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"

@@ -22,7 +22,7 @@ static inline unsigned dt_seconds_up(int64_t ms)
 /* Connects by socket, or by host and port, or to the first of mysql.hosts that is not read-only, starting with the host
  * that was used last. If no connection is made, *out is NULL, err has the reason, with `alarm` if an operator must act,
  * and the status is that of MySQL's error number (SCHEMA: the database does not exist), UNAVAILABLE or NOMEM. */
-DT_MUST_CHECK dt_status dt_mysql_connect(const struct dt_config *config, struct st_mysql **out, struct dt_error *err);
+dt_status dt_mysql_connect(const struct dt_config *config, struct st_mysql **out, struct dt_error *err);
 
 /* Returns whether several servers are configured, so that another one may become the primary. */
 bool dt_mysql_may_move(const struct dt_config *config);

@@ -48,14 +48,14 @@ struct dt_ids {
 
 /* Runs the statement for all ids, DT_ID_IN_MOST at a time. `ids` must be ascending, because rows are locked in this
  * order. *affected: the number of rows that all statements changed. `head`: the parameters before the list. */
-DT_MUST_CHECK dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
-                                     uint64_t *affected, struct dt_error *err);
+dt_status dt_id_in_run(dt_db *db, const struct dt_id_in *update, struct dt_params head, struct dt_ids ids,
+                       uint64_t *affected, struct dt_error *err);
 
 /* Reads the rows of a query, DT_ID_IN_MOST ids at a time. `row` is called for each row, reads its columns from the db,
  * and must run no other statement on this db. If `row` fails, it sets err, and its status is returned. Rows are read in
  * the order of `ids` if the ids are ascending and the query has ORDER BY. */
-DT_MUST_CHECK dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
-                                      dt_status (*row)(void *arg), void *arg, struct dt_error *err);
+dt_status dt_id_in_read(dt_db *db, const struct dt_id_in *query, struct dt_params head, struct dt_ids ids,
+                        dt_status (*row)(void *arg), void *arg, struct dt_error *err);
 
 /* Builds a list of ids as one JSON parameter, for statements that join JSON_TABLE(?, '$[*]' …). The caller begins with
  * an empty list, adds ids, and ends the list once. If an allocation fails, list->failed is set. */
@@ -74,5 +74,4 @@ static inline void dt_id_list_end(struct dt_strbuf *list)
 /* Deletes the rows of any number of ids. sql: a DELETE that joins JSON_TABLE(?, '$[*]' …). DELETE … WHERE id IN (…)
  * cannot be used: if MariaDB estimates that the table is small, it scans the whole table, even if the statement names
  * an index, and waits for every locked row. */
-DT_MUST_CHECK dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed,
-                                          struct dt_error *err);
+dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed, struct dt_error *err);

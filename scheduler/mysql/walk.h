@@ -26,14 +26,14 @@ struct dt_walk_keys {
 
 /* Finds the end of a window of `rows` rows after after_id. If the range has at least `rows` rows, sets *cut and
  * *end_id; else *end_id is unchanged. */
-DT_MUST_CHECK dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id,
-                                    bool *cut, struct dt_error *err);
+dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows, int64_t *end_id, bool *cut,
+                      struct dt_error *err);
 /* Finds the end of a window of `rows` rows. If the range has fewer rows, *cut is false and *end is unchanged. */
-DT_MUST_CHECK dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows,
-                                      struct dt_walk_place *end, bool *cut, struct dt_error *err);
+dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows, struct dt_walk_place *end,
+                        bool *cut, struct dt_error *err);
 /* Finds the key at the end of a window of `rows` rows. *end_key is in the arena; absent if the range has fewer rows. */
-DT_MUST_CHECK dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
-                                       struct dt_str *end_key, struct dt_error *err);
+dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
+                         struct dt_str *end_key, struct dt_error *err);
 
 /* Write the parameters for the beginning of a window to p. Return the address after the last parameter. */
 struct dt_param *dt_walk_time_params(struct dt_walk_place at, struct dt_param *p);

@@ -10,8 +10,8 @@ struct redisContext;
 
 /* Checks the configuration. Returns UNSUPPORTED if TLS is configured but hiredis was built without it, INVALID if an
  * endpoint is `master:NAME` but no Sentinels are configured. */
-DT_MUST_CHECK dt_status dt_redis_check(const struct dt_config *config, const struct dt_endpoint *endpoints, unsigned n,
-                                       struct dt_error *err);
+dt_status dt_redis_check(const struct dt_config *config, const struct dt_endpoint *endpoints, unsigned n,
+                         struct dt_error *err);
 
 /* Returns whether connecting needs more than connect(2): Sentinels or TLS. If so, call dt_redis_connect, which
  * blocks. */

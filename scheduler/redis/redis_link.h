@@ -32,8 +32,7 @@ struct dt_endpoint {
 };
 /* Parses the comma-separated list into n endpoints, freed by dt_endpoints_free. If the list is wrong, returns INVALID,
  * and err names the element. On failure *out is NULL and *n is 0. */
-DT_MUST_CHECK dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigned *n,
-                                           struct dt_error *err);
+dt_status dt_endpoints_parse(const char *list, struct dt_endpoint **out, unsigned *n, struct dt_error *err);
 void dt_endpoints_free(struct dt_endpoint *endpoints, unsigned n);
 
 /* Configures TCP keepalive: the kernel detects within about four seconds that the peer of an idle connection is gone,
@@ -52,9 +51,8 @@ int64_t dt_backoff_us(struct dt_backoff *backoff, uint64_t salt);
 #define DT_LINK_SCRIPTS 13
 /* Makes a link without connecting. config, endpoint, clock and scripts (n_scripts texts, at most DT_LINK_SCRIPTS) must
  * outlive the link. If memory runs out, returns NOMEM, and *out is NULL. */
-DT_MUST_CHECK dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint,
-                                    const dt_clock *clock, const char *const *scripts, unsigned n_scripts,
-                                    dt_link **out);
+dt_status dt_link_new(const struct dt_config *config, const struct dt_endpoint *endpoint, const dt_clock *clock,
+                      const char *const *scripts, unsigned n_scripts, dt_link **out);
 void dt_link_free(dt_link *link);
 
 bool dt_link_connected(const dt_link *link);
@@ -62,7 +60,7 @@ bool dt_link_connected(const dt_link *link);
 bool dt_link_failing(const dt_link *link);
 /* Drops commands that were not flushed. Connects if there is no connection, or if the server has closed it. During the
  * back-off, returns UNAVAILABLE without connecting. */
-DT_MUST_CHECK dt_status dt_link_ready(dt_link *link, struct dt_error *err);
+dt_status dt_link_ready(dt_link *link, struct dt_error *err);
 /* Begins a command. n_args is the number of its arguments, including the command's name. */
 void dt_link_command(dt_link *link, unsigned n_args);
 void dt_link_arg(dt_link *link, struct dt_str arg);
@@ -70,12 +68,12 @@ void dt_link_arg_i64(dt_link *link, int64_t arg);
 /* Begins a call of script number `script`. The caller adds n_args arguments; the first n_keys of these are keys. */
 void dt_link_script(dt_link *link, unsigned script, unsigned n_keys, unsigned n_args);
 
-DT_MUST_CHECK dt_status dt_link_flush(dt_link *link, struct dt_error *err);
+dt_status dt_link_flush(dt_link *link, struct dt_error *err);
 /* Receives the reply to command number i of the round trip. The reply is borrowed for the call. Not called for an error
  * reply; the first error reply makes dt_link_read fail. */
 typedef void dt_link_reply_fn(void *arg, size_t i, const dt_reply *reply);
 /* Reads the replies to all commands. on_reply may be NULL. */
-DT_MUST_CHECK dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err);
+dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, struct dt_error *err);
 
 /* ---- replies; their texts are borrowed from the reply ---- */
 

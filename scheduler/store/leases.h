@@ -36,29 +36,26 @@ struct dt_election {
 
 /* Adds a member; id is a new random number above 0. EXISTS: another member has this id; choose another. Also removes
  * members that ended long ago. */
-DT_MUST_CHECK dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
-                                               struct dt_error *err);
+dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
+                                 struct dt_error *err);
 /* Renews the member, and so all of its leases, and stores whether it is leaving. *there: whether the member is live;
  * false if it has ended. */
-DT_MUST_CHECK dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there,
-                                                struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err);
+dt_status dt_store_election_renew(dt_store *store, int64_t id, bool leaving, bool *there, struct dt_error *err);
+dt_status dt_store_election_leave(dt_store *store, int64_t id, struct dt_error *err);
 /* Ends a member whose timeout has passed by MySQL's clock, unless its `renewals` have changed. */
-DT_MUST_CHECK dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err);
+dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err);
 /* Frees the leases of members that have ended. */
-DT_MUST_CHECK dt_status dt_store_election_free(dt_store *store, struct dt_error *err);
+dt_status dt_store_election_free(dt_store *store, struct dt_error *err);
 /* Takes the shards (ascending; each has a row in `shards`), which dt_store_election_look returned as free. If another
  * member has taken one of them meanwhile, takes none and returns EXISTS. */
-DT_MUST_CHECK dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n,
-                                               struct dt_error *err);
+dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n, struct dt_error *err);
 /* Releases the shards (ascending) that the member holds. */
-DT_MUST_CHECK dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n,
-                                                  struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err);
+dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n, struct dt_error *err);
+dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err);
 /* Does the work of dt_store_election_renew and dt_store_election_look in one statement: a CALL of a procedure, for
  * which the account needs the privilege EXECUTE. */
-DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
-                                                         struct dt_election *out, struct dt_error *err);
+dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
+                                           struct dt_election *out, struct dt_error *err);
 
 /* ---- work leases, for seconds or minutes: partitions, an advance of the test clock. A lease is a row of work_leases.
  * The holder renews it while it works; if the holder dies, the lease expires. ---- */
@@ -70,8 +67,8 @@ struct dt_work_lease {
     int64_t renewed_us; /* monotonic time when the lease was taken or renewed; 0: not held */
 };
 /* Takes the lease. BUSY: another process holds it. */
-DT_MUST_CHECK dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
+dt_status dt_work_lease_take(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
 /* Renews the lease if a third of its time has passed. BUSY: the lease had expired, and another process holds it. */
-DT_MUST_CHECK dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
+dt_status dt_work_lease_keep(dt_store *store, struct dt_work_lease *lease, struct dt_error *err);
 /* Releases the lease if it is held. If that fails, the lease expires by itself. */
 void dt_work_lease_release(dt_store *store, struct dt_work_lease *lease);

@@ -16,7 +16,7 @@ struct dt_process {
     const char *waits;      /* what its leaders wait for, comma-separated: "kafka", "redis"; NULL or empty: nothing */
     const char *elected_by; /* "zookeeper" or "mysql" once elected for a shard, even before leading it; else NULL */
 };
-DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
+dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);
 #define DT_PROCESS_FRESH_MS 4000 /* age from which a row's process counts as dead */
 /* What the rows of all live dispatchers say together. */
 struct dt_dispatchers {
@@ -33,16 +33,16 @@ struct dt_live_process {
     struct dt_str leads, waits, index_down; /* comma-separated lists as in struct dt_process; absent: none */
 };
 /* Reads the live processes, sorted by kind and name. */
-DT_MUST_CHECK dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out,
-                                           size_t *n, struct dt_error *err);
+dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out, size_t *n,
+                             struct dt_error *err);
 #define DT_INSERT_TABLES 3
 /* Checks whether this process may insert into a table that a new job needs (0 … 2), or into all of these tables
  * (DT_INSERT_TABLES), with an INSERT that selects no rows. Fails if the server is read-only or a privilege is
  * missing. */
-DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err);
+dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err);
 /* Changes that processes could not write to the index. */
 struct dt_index_debts {
     char down[1024]; /* endpoints that some live process cannot write to, as in dt_process.index_down; empty: none */
     uint64_t losses; /* sum that changes if a live process loses a change, or if a process that had lost one dies */
 };
-DT_MUST_CHECK dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err);
+dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, struct dt_error *err);

@@ -26,7 +26,7 @@ typedef struct dt_store dt_store;
 
 /* Makes a store without a connection. It adds samples of MySQL's clock to ref, which may be NULL. config and ref must
  * outlive the store. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
+dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
 /* Returns the limit of a payload in bytes: limits.payload, or less if the server's max_allowed_packet (as the latest
  * connection of this process reported it) does not allow a statement with a payload of this size. */
 size_t dt_store_payload_max(const struct dt_config *config);
@@ -44,12 +44,12 @@ void dt_store_act_as(dt_store *store, struct dt_str actor);
 /* Asserts that the store can be given to another user: no open transaction, no unread result, no actor. */
 void dt_store_assert_idle(const dt_store *store);
 /* Connects if needed, and adds a sample of the server's time to the reference clock. */
-DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
+dt_status dt_store_ping(dt_store *store, struct dt_error *err);
 /* Returns whether the last call to MySQL lost the connection or could not connect. False before the first call. */
 bool dt_store_lost(const dt_store *store);
 /* Returns the connection, after connecting if needed. Only for files with SQL. */
 struct dt_db;
-DT_MUST_CHECK dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err);
+dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err);
 /* Returns the connection if an answer to dt_db_ask_index was not read completely, else NULL. */
 struct dt_db *dt_store_asked(dt_store *store);
 
@@ -58,10 +58,10 @@ struct dt_db *dt_store_asked(dt_store *store);
 /* Applies missing migrations under GET_LOCK; the first migration also makes the installation (name, UUID, shards from
  * config). Calls log, which may be NULL, with the name of each migration. BUSY: another process has been migrating for
  * minutes. */
-DT_MUST_CHECK dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err);
+dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err);
 /* Checks whether this program may use the schema. SCHEMA: it may not, because the schema lacks migrations of this
  * program, or is newer and excludes this program (sql/README.md, "Migrations and programs"). */
-DT_MUST_CHECK dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
+dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
 /* Prints GRANT statements with the least privileges of four accounts: migrations, the API, dispatchers and an
  * application. */
 void dt_store_print_grants(const char *database, FILE *out);
@@ -73,12 +73,12 @@ struct dt_installation {
     unsigned shards;
 };
 /* Reads the row of the installation. SCHEMA: the row does not exist. */
-DT_MUST_CHECK dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err);
+dt_status dt_store_installation(dt_store *store, struct dt_installation *out, struct dt_error *err);
 
 #define DT_CURSOR_KEY 32
 /* Reads the key that seals the cursors of lists; all processes use the same key. The first call makes the key. If a
  * manual edit has removed the key, the next call makes a new one. */
-DT_MUST_CHECK dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err);
+dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY], struct dt_error *err);
 
 /* Where a page ends: after `rows` rows, or after `bytes` bytes if that is earlier (0: no limit). A page has at least
  * one row. */
@@ -104,9 +104,8 @@ struct dt_store_source {
 
 /* Starts the chore runtime. `name` becomes the name of its threads. All arguments must outlive the runtime. Returns
  * NOMEM or SYSTEM if it cannot be started. */
-DT_MUST_CHECK dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_clock *clock,
-                                              const char *name, unsigned threads, dt_chores **out,
-                                              struct dt_error *err);
+dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_clock *clock, const char *name,
+                                unsigned threads, dt_chores **out, struct dt_error *err);
 
 /* ---- settings of the server that decide whether a committed change survives the loss of the server's machine. Used by
  * GET /v1/doctor. ---- */
@@ -128,8 +127,8 @@ struct dt_semi_sync {
     bool before_seen; /* commits wait before other sessions can see the change (AFTER_SYNC) */
     int64_t alone_ms; /* time after which commits no longer wait for a missing replica; 0: no such setting */
 };
-DT_MUST_CHECK dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err);
+dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err);
 /* Finds tables whose AUTO_INCREMENT numbers will soon be used up, among the tables that the account may see. */
-DT_MUST_CHECK dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v,
-                                                size_t *n, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err);
+dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v, size_t *n,
+                                  struct dt_error *err);
+dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err);

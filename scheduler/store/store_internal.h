@@ -16,29 +16,26 @@
  * the connection broke while idle, it is replaced once, and `first` is called again. *db is the connection, whatever
  * status is returned. */
 typedef dt_status dt_first_fn(dt_store *store, dt_db *db, void *arg, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *arg,
-                                       struct dt_error *err);
+dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *arg, struct dt_error *err);
 
 /* Connects if needed, and begins a transaction. *now_ms (may be NULL): the server's time in the transaction, which is
  * also added to the reference clock. If the connection broke while idle, it is replaced. */
-DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
+dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
 /* Returns the server's time without a round trip, as a lower bound. Returns false if the last sample is too old. */
 DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 /* Adds a sample to the reference clock: the server's time now_ms, requested at asked_us (monotonic). */
 void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
 /* Commits if status is OK, else rolls back. db may be NULL if begin failed. Returns status, or the status of the
  * commit. */
-DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
+dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
 
 /* Runs one statement without a result, as a transaction of its own. *changed: number of rows that it has changed. */
-DT_MUST_CHECK dt_status dt_store_run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
-                                     struct dt_error *err);
+dt_status dt_store_run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed,
+                       struct dt_error *err);
 /* Runs a query on a connection that is made if needed. */
-DT_MUST_CHECK dt_status dt_store_query(dt_store *store, dt_db **db, const char *sql, struct dt_params params,
-                                       struct dt_error *err);
+dt_status dt_store_query(dt_store *store, dt_db **db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Runs a query and reads its only number; 0 if it returns no row. If the connection breaks, repeats the query once. */
-DT_MUST_CHECK dt_status dt_store_number(dt_store *store, const char *sql, struct dt_params params, int64_t *n,
-                                        struct dt_error *err);
+dt_status dt_store_number(dt_store *store, const char *sql, struct dt_params params, int64_t *n, struct dt_error *err);
 /* Returns whether to repeat a read once on a new connection. That is safe, because a read outside of a transaction
  * holds no locks. */
 static inline bool dt_store_read_again(unsigned *tries, dt_status status)
@@ -65,13 +62,12 @@ struct dt_rows {
 #define DT_ROWS(array, length, reader)                                                                                 \
     (&(struct dt_rows){.row_bytes = sizeof(**(array)), .read = (reader), .to = (array), .to_n = (length)})
 /* Reads the rows of the open result (of dt_db_query; for a page, of dt_db_query_stream), and ends the result. */
-DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
-                                           struct dt_error *err);
+dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows, struct dt_error *err);
 
 /* Runs a query and reads its rows; for a page, as a stream. If the connection breaks, repeats the query once on a new
  * connection. */
-DT_MUST_CHECK dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
-                                      struct dt_rows *rows, struct dt_error *err);
+dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
+                        struct dt_rows *rows, struct dt_error *err);
 
 /* Returns a copy of the column's text in the arena; absent if the column is NULL. If memory runs out, sets *ok to
  * false. */

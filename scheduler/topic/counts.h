@@ -108,16 +108,16 @@ void dt_counts_merge(struct dt_counts *counts);
 /* If `status` is OK, writes the counts and commits; if there are no changes, only commits. If `status` is a failure, or
  * writing fails, rolls back. Returns `status`, or the failure of the commit. After a commit, adds the events to the
  * tally. Always clears the counts. If the transaction did not begin, db may be NULL. */
-DT_MUST_CHECK dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
+dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
 
 /* Begins a transaction, runs `work`, and commits. If the work fails, rolls back. counts (may be NULL) is reset, filled
  * by the work, and written with the COMMIT. Returns the first failure. */
-DT_MUST_CHECK dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
-                                             struct dt_error *err);
+dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
+                               struct dt_error *err);
 /* Repeats dt_store_commit_once while it returns BUSY, at most as often as dt_store_again allows. So `work` must set all
  * of its outputs each time it runs. */
-DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
-                                             struct dt_error *err);
+dt_status dt_store_commit_work(dt_store *store, struct dt_counts *counts, dt_work_fn *work, void *arg,
+                               struct dt_error *err);
 
 /*
  * ---- the audit: recounts `jobs`, piece by piece, and corrects the counters after manual edits ----
@@ -134,12 +134,11 @@ struct dt_audited {
     int64_t corrected; /* jobs that the counters did not have, had in a wrong state, or had after their deletion */
 };
 
-DT_MUST_CHECK dt_status dt_audit_new(dt_audit **out);
+dt_status dt_audit_new(dt_audit **out);
 /* Frees the audit, which must not be in the middle of a piece: dt_audit_end ends the piece. Accepts NULL. */
 void dt_audit_free(dt_audit *audit);
 /* The next step of the audit: counts about `limit` rows. After a failure the next step begins the piece again. BUSY:
  * another process recounted the piece at the same time. */
-DT_MUST_CHECK dt_status dt_audit_step(dt_audit *audit, dt_store *store, size_t limit, struct dt_audited *out,
-                                      struct dt_error *err);
+dt_status dt_audit_step(dt_audit *audit, dt_store *store, size_t limit, struct dt_audited *out, struct dt_error *err);
 /* Ends the open transaction, if any. The next step recounts the current piece of `jobs` from its beginning. */
 void dt_audit_end(dt_audit *audit);

@@ -79,22 +79,20 @@ struct dt_gate {
 
 /* Reads how many jobs of each topic may be claimed (room), without locks. The numbers may change at once, so a claim
  * must not rely on them. */
-DT_MUST_CHECK dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, struct dt_error *err);
+dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, struct dt_error *err);
 
 /* ---- inside a transaction; for the store only ---- */
 
 /* Locks the gates (rows of topic_gates) of n topics, and reads how many jobs of each may be claimed. now_ms: the
  * dispatched_at of the jobs to be claimed. */
-DT_MUST_CHECK dt_status dt_topic_gates_lock(struct dt_db *db, int64_t now_ms, struct dt_gate *gates, size_t n,
-                                            struct dt_error *err);
+dt_status dt_topic_gates_lock(struct dt_db *db, int64_t now_ms, struct dt_gate *gates, size_t n, struct dt_error *err);
 /* Counts jobs that were just claimed against their topic's rate. The topic's gate must be locked. Runs a statement only
  * if the topic has a rate. */
-DT_MUST_CHECK dt_status dt_topic_gate_claimed(struct dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed,
-                                              struct dt_error *err);
+dt_status dt_topic_gate_claimed(struct dt_db *db, int64_t now_ms, struct dt_gate *gate, size_t claimed,
+                                struct dt_error *err);
 /* Locks the gate (row of topic_gates) of a topic that gets limits. If there is no gate, makes it. Waits for the lock,
  * so it must be the first lock of the transaction. */
-DT_MUST_CHECK dt_status dt_topic_gate_make(struct dt_db *db, struct dt_str topic, struct dt_error *err);
+dt_status dt_topic_gate_make(struct dt_db *db, struct dt_str topic, struct dt_error *err);
 /* If the topic had no limit before, allows no claims for half a second, because some processes do not know the limit
  * yet. The gate (row of topic_gates) must be locked, and the new limits must not be written yet. */
-DT_MUST_CHECK dt_status dt_topic_gate_close(struct dt_db *db, struct dt_str topic, int64_t now_ms,
-                                            struct dt_error *err);
+dt_status dt_topic_gate_close(struct dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err);

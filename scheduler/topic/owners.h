@@ -26,7 +26,7 @@ struct dt_owners {
 };
 /* Adds the prefixes of a token that may make jobs. `topics` is a value of api_tokens.topics; a token for all topics has
  * no prefixes. The text is borrowed. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct dt_arena *arena);
+dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct dt_arena *arena);
 /* Sorts the prefixes. Must be called after the last prefix was added, and before dt_owners_of. */
 void dt_owners_sort(struct dt_owners *owners);
 /* Returns the owner of a topic. If several owners have the longest prefix of the topic's name, returns the owner with
@@ -40,7 +40,7 @@ struct dt_db;
 /* Computes the owners of all topics again, in pieces. If an owner changed, raises the version of the topics. Also
  * corrects owners that a manual edit changed, or that a migration left at 0. FORBIDDEN: the account may not read the
  * tokens. */
-DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
+dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
 
 /* Updates the owners of all topics (dt_store_topic_owners_update) after a token was made or revoked. If the update
  * fails, a dispatcher repeats it within a minute. */
@@ -58,5 +58,5 @@ struct dt_new_owners {
     bool read, forbidden;
 };
 /* Returns the owner of a topic that this transaction creates; 0 if the account may not read the tokens. */
-DT_MUST_CHECK dt_status dt_topic_owner_of_new(struct dt_db *db, struct dt_new_owners *new, struct dt_str topic,
-                                              int64_t *owner, struct dt_error *err);
+dt_status dt_topic_owner_of_new(struct dt_db *db, struct dt_new_owners *new, struct dt_str topic, int64_t *owner,
+                                struct dt_error *err);

@@ -33,11 +33,10 @@ struct dt_topic_counts {
     int64_t oldest_overdue_ms;       /* age of the oldest overdue job; 0 = none */
 };
 /* Reads a topic and its settings. NOT_FOUND: there is no such topic. */
-DT_MUST_CHECK dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
-                                           struct dt_topic *out, struct dt_error *err);
+dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
+                             struct dt_error *err);
 /* Counts the jobs of a topic, which need not have a row in `topics`. */
-DT_MUST_CHECK dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out,
-                                              struct dt_error *err);
+dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_topic_counts *out, struct dt_error *err);
 /* Reasons why a topic cannot be made or changed. */
 enum dt_topic_refusal {
     DT_TOPIC_FINE,
@@ -69,9 +68,8 @@ struct dt_topic_now {
 };
 /* Makes a topic, or replaces all its settings; `paused` is replaced only with set_paused. INVALID: see terms->refusal;
  * err does not name topics that the caller may not see. terms may be NULL: no limits. */
-DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
-                                           struct dt_topic_terms *terms, struct dt_topic_now *now,
-                                           struct dt_error *err);
+dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
+                             struct dt_topic_terms *terms, struct dt_topic_now *now, struct dt_error *err);
 struct dt_topic_ensure {
     struct dt_str name;
     struct dt_topic_terms *terms; /* in: the caller's rights and limits; out: the reason, with INVALID */
@@ -80,14 +78,13 @@ struct dt_topic_ensure {
 };
 /* Makes the topics that do not exist, with default settings. Each transaction makes a few topics, because after each
  * transaction all processes read the settings again. After any status but OK, some topics may have been made. */
-DT_MUST_CHECK dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n,
-                                               struct dt_error *err);
+dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n, struct dt_error *err);
 /* Makes a topic if it does not exist. INVALID: it may not be made; terms->refusal has the reason. */
-DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
-                                              struct dt_error *err);
+dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
+                                struct dt_error *err);
 /* Pauses or resumes a topic. *now (may be NULL): the topic after the change. NOT_FOUND: there is no such topic. */
-DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_topic_now *now,
-                                             struct dt_error *err);
+dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_topic_now *now,
+                               struct dt_error *err);
 struct dt_topic_filter {
     struct dt_str after; /* only names after this one, in byte order; absent: all */
     bool bound;          /* only names that begin with one of the prefixes; an empty prefix, or no prefix, matches no
@@ -104,8 +101,8 @@ struct dt_topic_list {
 };
 /* Lists topics in byte order of their names. Reads a bounded number of prefixes, and no rows of other topics. The list
  * is empty unless OK. */
-DT_MUST_CHECK dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter,
-                                            struct dt_arena *arena, struct dt_topic_list *out, struct dt_error *err);
+dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *filter, struct dt_arena *arena,
+                              struct dt_topic_list *out, struct dt_error *err);
 
 #define DT_TOPIC_REFUSAL_MAX 200 /* size of the buffer for the reason */
 /* Writes the reason for the caller to read, with the limits and the names of the settings that determine them. The text
@@ -115,4 +112,4 @@ void dt_topic_refusal_text(enum dt_topic_refusal refusal, const struct dt_config
 
 /* Raises the version of the topics, installation.topics_version, by a random step, inside the caller's transaction.
  * SYSTEM: the system gave no random number. */
-DT_MUST_CHECK dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err);
+dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err);

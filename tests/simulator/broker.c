@@ -657,7 +657,7 @@ static dt_status end(dt_producer *p, int64_t deadline_us, struct dt_error *err)
     if (fault(F_AFTER_ENDTXN, 4)) {
         switch (rnd_in(0, 2)) {
         case 0:
-            end_txn(p->shard, p->id, epoch_of(p));
+            (void)end_txn(p->shard, p->id, epoch_of(p));
             break;
         case 1:
             hold_end(p->shard, p->id, epoch_of(p), rnd_in(1 * MS, 2 * SEC));
@@ -671,7 +671,7 @@ static dt_status end(dt_producer *p, int64_t deadline_us, struct dt_error *err)
     if (fault(F_ENDTXN_CUT, 4)) {
         bool heard = one_in(2);
         if (one_in(2))
-            end_txn(p->shard, p->id, epoch_of(p));
+            (void)end_txn(p->shard, p->id, epoch_of(p));
         else if (one_in(2))
             hold_end(p->shard, p->id, epoch_of(p), rnd_in(1 * MS, 2 * SEC));
         if (!heard)

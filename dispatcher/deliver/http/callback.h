@@ -29,9 +29,8 @@ struct dt_callback_setting {
  * now_ms is the time of this attempt. The results are in the arena, or are borrowed from `from` and `setting`. json is
  * scratch. Returns NOMEM, or SYSTEM if libcrypto refuses to sign; the outputs are then undefined.
  */
-DT_MUST_CHECK dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callback_setting *setting,
-                                        int64_t now_ms, dt_json *json, struct dt_arena *arena,
-                                        struct dt_http_request *request);
+dt_status dt_request_head(const struct dt_outgoing *from, const struct dt_callback_setting *setting, int64_t now_ms,
+                          dt_json *json, struct dt_arena *arena, struct dt_http_request *request);
 
 /*
  * Maps the answer to a callback to the outcome of its attempt, by this table. Pure: no I/O, time is passed in.
@@ -70,9 +69,8 @@ struct dt_callback_outcome {
 /* Fills *out. Texts of out->result are in the arena or static. json is scratch. If it returns NOMEM, *out is undefined.
  * The error message is the beginning of the answer's body, made valid UTF-8; without an answer, it says why none
  * arrived. */
-DT_MUST_CHECK dt_status dt_callback_outcome(const struct dt_http_answer *answer,
-                                            const struct dt_callback_attempt *attempt, dt_json *json,
-                                            struct dt_arena *arena, struct dt_callback_outcome *out);
+dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                              dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out);
 
 /* Copies at most DT_HTTP_MESSAGE_BYTES of a text into the arena, and makes the copy valid UTF-8: invalid bytes become
  * "?", and a character that is cut off at the end is left out. If memory runs out, .p of the result is NULL. */

@@ -54,14 +54,14 @@ struct dt_place {
     int64_t taken_us;
 };
 
-DT_MUST_CHECK dt_status dt_places_new(const struct dt_places_limits *limits, dt_places **out);
+dt_status dt_places_new(const struct dt_places_limits *limits, dt_places **out);
 /* Frees everything, including taken places, which become invalid. Accepts NULL. */
 void dt_places_free(dt_places *places);
 
 /* Takes a place for a request of this size to this host (struct dt_callback_url, key). now_us is monotonic. FULL: no
  * place is free for the topic now. NOMEM: memory ran out. *out is undefined unless OK is returned. */
-DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who,
-                                       size_t bytes, int64_t now_us, struct dt_place *out);
+dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who, size_t bytes,
+                         int64_t now_us, struct dt_place *out);
 /* Returns the topic of a taken place; valid until the place is given back. */
 const char *dt_place_topic(const struct dt_place *place);
 int64_t dt_place_owner(const struct dt_place *place);

@@ -28,6 +28,6 @@ struct dt_command_reader_env {
     void (*topics_changed)(void *arg);
 };
 
-DT_MUST_CHECK dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
-                                                struct dt_error *err);
+dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
+                                  struct dt_error *err);
 void dt_command_reader_stop(dt_command_reader *reader); /* joins, frees; NULL is accepted */

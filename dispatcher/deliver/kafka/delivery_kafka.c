@@ -512,8 +512,9 @@ enum dt_writable dt_delivery_writable(dt_delivery *d, struct dt_str topic, int64
     if (d->kafka)
         return dt_writable_topics_ask(d->writable_topics, topic, owner, bytes);
     d->missed.asked_us = dt_clock_mono_us(d->env.clock);
-    dt_fail(&d->missed.why, DT_UNAVAILABLE,
-            "Kafka topic %.*s has due jobs, and there is no Kafka (kafka.brokers is empty)", (int)topic.n, topic.p);
+    (void)dt_fail(&d->missed.why, DT_UNAVAILABLE,
+                  "Kafka topic %.*s has due jobs, and there is no Kafka (kafka.brokers is empty)", (int)topic.n,
+                  topic.p);
     return DT_WRITABLE_NO;
 }
 

@@ -26,24 +26,23 @@ void dt_kafka_drain(int timeout_ms);
 
 /* Checks [kafka] client.* without connecting. INVALID: duetime's guarantees depend on this setting, librdkafka does not
  * know it, its value is invalid, or the token is invalid. err names the setting, but never its value. */
-DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
+dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
 /* Applies [kafka] client.* of a reloaded configuration to the running one, and reads the files that these settings name
  * again. Open handles get the user and password of SASL, or the token, and are replaced as soon as they are not in use;
  * a leader's producers keep the old settings until they are created again. If a setting is refused (dt_kafka_check),
  * nothing changes. */
-DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,
-                                       struct dt_error *err);
+dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh, struct dt_error *err);
 /* Prints commands for kafka-acls.sh that grant exactly the rights that a dispatcher needs. */
 void dt_kafka_print_acls(const struct dt_config *config, FILE *out);
 
 /* ---- topics (kafka_admin.c, kafka_topics.c): one handle a process, thread-safe ---- */
-DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
+dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
 /* Creates the installation's topics if they are missing: <installation>.ledger (one partition per shard,
  * retention.ms=-1, cleanup.policy=delete), .results, .results.rejected, .commands, .commands.rejected, .dead and
  * .alerts. Adds partitions to the ledger if there are more shards than partitions. REFUSED: the ledger's settings are
  * wrong. */
-DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
+dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 enum dt_ledger_care {
     DT_LEDGER_CHECK, /* only checks the ledger; used by each takeover */
     /* Also creates the shard's partition, and all partitions with lower numbers, if they are missing. Only for a shard
@@ -51,8 +50,7 @@ enum dt_ledger_care {
     DT_LEDGER_GROW
 };
 /* Checks the ledger. REFUSED: it does not have retention.ms=-1 and a partition for the shard. */
-DT_MUST_CHECK dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care,
-                                              struct dt_error *err);
+dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care, struct dt_error *err);
 struct dt_kafka_topic_state {
     char name[250];
     bool there;
@@ -65,7 +63,7 @@ struct dt_kafka_state {
     struct dt_kafka_topic_state topics[DT_KAFKA_OWN_TOPICS];
 };
 /* Reads the settings of all topics of the installation; creates no topic. UNAVAILABLE: Kafka does not answer. */
-DT_MUST_CHECK dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_kafka_state *out, struct dt_error *err);
+dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_kafka_state *out, struct dt_error *err);
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;
@@ -77,12 +75,12 @@ struct dt_kafka_topic_info {
  * writable before). If the topic is missing and auto_create_partitions > 0, it is created. REFUSED: the topic does not
  * exist and cannot be created, or may not be written; this answer is cached for 5 s. UNAVAILABLE: Kafka does not
  * answer, or cannot report the topic now. */
-DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic,
-                                             struct dt_kafka_topic_info *out, struct dt_error *err);
+dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out,
+                               struct dt_error *err);
 /* Looks up all of these topics in few requests. If the status is not OK, it is that of the first failure, and *at_fault
  * is the index of the topic that failed. */
-DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
-                                              size_t *at_fault, struct dt_error *err);
+dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n, size_t *at_fault,
+                                struct dt_error *err);
 /* A topic that a caller has asked for in the last ten minutes (if its lookup failed: in the last minute). */
 struct dt_kafka_asked_topic {
     const char *name;
@@ -100,13 +98,12 @@ void dt_kafka_admin_tell_asked(dt_kafka_admin *admin, dt_kafka_hear_topic_fn *he
  * answer may be available; `told` must not call the admin. The asker must be freed before the admin; `told` is not
  * called after that. */
 typedef struct dt_kafka_asker dt_kafka_asker;
-DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
-                                           dt_kafka_asker **out);
+dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg, dt_kafka_asker **out);
 void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
 /* Looks up a topic as dt_kafka_admin_topic does, but returns at once. BUSY: the topic is not known yet, and is being
  * looked up. If an owner asks for many topics, this delays no topics of other owners. */
-DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner,
-                                           struct dt_kafka_topic_info *out, struct dt_error *err);
+dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner, struct dt_kafka_topic_info *out,
+                             struct dt_error *err);
 
 /* Records that jobs of this owner are sent to existing topics. Topics of other owners are then created more slowly,
  * because each creation delays messages. Thread-safe, never blocks for long. */
@@ -117,14 +114,13 @@ void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 
 /* ---- plain idempotent producer for notices (kafka_producer.c) ---- */
 typedef struct dt_notice_producer dt_notice_producer;
-DT_MUST_CHECK dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out,
-                                               struct dt_error *err);
+dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out, struct dt_error *err);
 void dt_notice_producer_free(dt_notice_producer *notices);
 /* Sends all messages and waits for every delivery report; sent[i]: whether message i arrived. OK: all arrived. REFUSED:
  * all arrived except those that Kafka will never accept. Waits at most timeout_ms, including the wait for other
  * callers. Thread-safe. */
-DT_MUST_CHECK dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages,
-                                                size_t n, bool *sent, int timeout_ms, struct dt_error *err);
+dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages, size_t n,
+                                  bool *sent, int timeout_ms, struct dt_error *err);
 
 /* ---- reading a topic of our own, partition by partition (kafka_reader.c) ---- */
 typedef struct dt_kafka_reader dt_kafka_reader;
@@ -153,27 +149,25 @@ struct dt_kafka_reading {
 #define DT_KAFKA_READS_RESULTS ((struct dt_kafka_reading){.suffix = "results"})
 /* Creates a reader of committed messages, without auto commit. Nothing is read before the first
  * dt_kafka_reader_share. */
-DT_MUST_CHECK dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
-                                            dt_kafka_reader **out, struct dt_error *err);
+dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
+                              dt_kafka_reader **out, struct dt_error *err);
 void dt_kafka_reader_free(dt_kafka_reader *c);
 /* Makes the reader read the partitions whose number modulo `members` is `rank`. A call is cheap if the share has not
  * changed, so callers call it before each poll, but never between a poll and its commit or rewind. Two processes may
  * read a partition for a while. If Kafka does not report the number of partitions, the reader keeps its current
  * partitions. If these return no record either, the next poll fails. */
-DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members,
-                                              struct dt_error *err);
+dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err);
 /* Waits at most wait_ms for a first record (not at all when `stop` is set). Then takes all records that have arrived,
  * at most max, and waits at most linger_ms for more. Records are valid until the next call. n = 0 is common. */
-DT_MUST_CHECK dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
-                                             const _Atomic bool *stop, const struct dt_kafka_record **records,
-                                             size_t *n, struct dt_error *err);
+dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms, const _Atomic bool *stop,
+                               const struct dt_kafka_record **records, size_t *n, struct dt_error *err);
 /* Reads all headers of the i-th record of the last poll, in their order, into the arena. */
-DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
-                                                const struct dt_kafka_header **headers, size_t *n);
+dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
+                                  const struct dt_kafka_header **headers, size_t *n);
 /* Called when all records of the last poll are applied: commits their offsets, at the latest after a quarter of a
  * second if the caller continues to poll. If a poll has reached the end of a partition, commits the end too, so that
  * markers of transactions do not count as unread. */
-DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
+dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
 /* Called when the records of the last poll were not applied: goes back to the offsets before that poll, so that they
  * are read again. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
@@ -191,14 +185,14 @@ int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 
 /* ---- how far results have been read (kafka_lag.c) ---- */
 typedef struct dt_result_lag dt_result_lag;
-DT_MUST_CHECK dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
+dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
 void dt_result_lag_free(dt_result_lag *lag);
 /* Records the current end of every partition of <installation>.results. UNAVAILABLE: Kafka does not answer, and nothing
  * is recorded. */
-DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
+dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
 /* *passed: whether the group's committed offsets have reached the recorded ends in every partition, whichever process
  * reads the partition. UNAVAILABLE: Kafka does not answer, or no ends are recorded. */
-DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
+dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
 /* A shard's partition of the ledger: reading it, and deleting its old records (both in kafka_ledger.c). */
 
@@ -217,15 +211,15 @@ struct dt_ledger_reading {
 /* Reads committed records of the shard's ledger partition until fn returns false. At the end of the partition, waits
  * for further records until the deadline, then returns UNAVAILABLE. INVALID: `from` is out of range. Without fn,
  * returns OK as soon as `from` is known to be in range, or to be the offset of the next record. */
-DT_MUST_CHECK dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard,
-                                       struct dt_ledger_reading *reading, struct dt_error *err);
+dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct dt_ledger_reading *reading,
+                         struct dt_error *err);
 
 /* A running request to delete the records of the shard's ledger partition below an offset. It runs on another
  * thread. */
 typedef struct dt_ledger_trim dt_ledger_trim;
 /* Sends the request and returns at once. FULL: this process is running another such request; try again. */
-DT_MUST_CHECK dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before,
-                                             dt_ledger_trim **out, struct dt_error *err);
+dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, int64_t before, dt_ledger_trim **out,
+                               struct dt_error *err);
 /* Returns whether the request has ended. *status is then OK if the records are deleted (by this request or an earlier
  * one), otherwise the failure, with err. */
 bool dt_ledger_trim_done(dt_ledger_trim *trim, dt_status *status, struct dt_error *err);
@@ -240,8 +234,8 @@ typedef struct dt_producer dt_producer;
  * Reads the ledger's metadata, and calls init_transactions for both, so older producers of the shard are fenced and
  * their transactions completed. UNAVAILABLE: this was not done within a transaction timeout; try again. REFUSED: Kafka
  * refuses permanently. SHUTDOWN: `stop` (checked at least every 100 ms) became true. */
-DT_MUST_CHECK dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop,
-                                        dt_producer **out, struct dt_error *err);
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
+                          struct dt_error *err);
 /* Frees a pair in any state; never blocks longer than about two seconds. If an open transaction's commit was not
  * requested, the transaction is aborted in the background, provided that its connections are intact and Kafka answers
  * within half a second. Otherwise the next takeover fences it. */
@@ -260,12 +254,12 @@ void dt_producer_free(dt_producer *producer);
  * Retriable errors before EndTxn are retried for at most about the transaction timeout, counted from the begin.
  * Metadata of a topic is requested before the begin, at the topic's first use, for at most as long.
  */
-DT_MUST_CHECK dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
-                                          struct dt_str record_key, struct dt_str record_value, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_producer_commit(dt_producer *producer, int64_t *ledger_offset, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
-                                         struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
-                                         struct dt_error *err);
+dt_status dt_producer_begin(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
+                            struct dt_str record_key, struct dt_str record_value, struct dt_error *err);
+dt_status dt_producer_commit(dt_producer *producer, int64_t *ledger_offset, struct dt_error *err);
+dt_status dt_producer_send(dt_producer *producer, const struct dt_kafka_message *messages, size_t n,
+                           struct dt_str record_key, struct dt_str record_value, int64_t *ledger_offset,
+                           struct dt_error *err);
 /* Returns whether dt_producer_begin could send these messages without waiting: their topics are known and accept a
  * whole batch. Valid until the next dt_producer_begin, which must be called with the same messages. */
 bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
@@ -292,21 +286,21 @@ typedef struct dt_txn_producer dt_txn_producer;
 
 /* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. The caller must free *out,
  * whatever the status. */
-DT_MUST_CHECK dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix,
-                                            dt_txn_producer **out, struct dt_error *err);
+dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_txn_producer **out,
+                              struct dt_error *err);
 /* Waits for the ledger's metadata (without a connection, librdkafka's request for the coordinator takes half a second
  * longer). Then begins to fence older producers with this transactional id and to complete their transactions, without
  * waiting for that. After *stop is set, calls wait only for the answer to a commit. */
-DT_MUST_CHECK dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
-                                              struct dt_error *err);
+dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
+                                struct dt_error *err);
 /* Waits until the older producers are fenced, which dt_txn_producer_start has begun. */
-DT_MUST_CHECK dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
-                                                     struct dt_error *err);
+dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
+                                       struct dt_error *err);
 void dt_txn_producer_free(dt_txn_producer *p);
 
 /* Makes sure that the messages' topics and their size limits are known: looks up unknown topics. */
-DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
-                                              struct dt_error *err);
+dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+                                struct dt_error *err);
 /* Looks up existing topics before their first message, in one request. Waits for at most 0.2 s. Ignores failures,
  * because dt_txn_producer_learn looks up unknown topics again. */
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
@@ -315,7 +309,7 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
 /* Begins the nth transaction, counted over both producers. All topics of the messages must be known. Only key and value
  * of the record are used. */
-DT_MUST_CHECK dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages,
-                                              size_t n, const struct dt_kafka_message *record, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);
+dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
+                                const struct dt_kafka_message *record, struct dt_error *err);
+dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);
 struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p);

@@ -38,9 +38,9 @@ struct dt_kafka_finding {
 /* Asks Kafka about up to DT_KAFKA_FIND_MAX topics; each name occurs once. If topics are created on demand, a missing
  * topic is created if `make` is true, and otherwise gets the status BUSY. Waits, and takes the request lock.
  * UNAVAILABLE: Kafka does not answer, and v is not valid. */
-DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
-                                            struct dt_error *err);
+dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
+                              struct dt_error *err);
 
 /* ---- kafka_topics.c ---- */
-DT_MUST_CHECK dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err);
+dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err);
 void dt_kafka_lookups_free(struct dt_kafka_lookups *l); /* waits for running lookups; accepts NULL */

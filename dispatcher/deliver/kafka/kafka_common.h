@@ -25,16 +25,13 @@ struct dt_kafka_setting {
 };
 /* Creates a configuration with the settings that all handles share, then those of [kafka] client.*, then `own` (ends
  * with a row without a name; may be NULL). Every callback gets `opaque`. *out is NULL unless OK. */
-DT_MUST_CHECK dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque,
-                                          const struct dt_kafka_setting *own, rd_kafka_conf_t **out,
-                                          struct dt_error *err);
+dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const struct dt_kafka_setting *own,
+                            rd_kafka_conf_t **out, struct dt_error *err);
 /* Creates a handle. Takes ownership of conf, even if it fails. */
-DT_MUST_CHECK dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out,
-                                            struct dt_error *err);
+dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out, struct dt_error *err);
 
 /* Writes <installation>.<suffix> into buf, which has DT_KAFKA_TOPIC_MAX + 1 bytes. */
-DT_MUST_CHECK dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf,
-                                            struct dt_error *err);
+dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf, struct dt_error *err);
 
 /* Returns REFUSED if Kafka would refuse the request again, otherwise UNAVAILABLE. */
 dt_status dt_kafka_error_status(rd_kafka_resp_err_t code);
@@ -59,14 +56,13 @@ struct dt_kafka_shape {
 /* Reads the metadata of one topic; waits until deadline_us or until *stop is set (stop may be NULL; checked every 100
  * ms). UNAVAILABLE: no answer, or a partition has no leader. REFUSED: no such topic, or no right to it. SHUTDOWN: *stop
  * is set. */
-DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
-                                             const _Atomic bool *stop, struct dt_kafka_shape *shape,
-                                             struct dt_error *err);
+dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
+                               struct dt_kafka_shape *shape, struct dt_error *err);
 
 /* Fills in the offsets at which the list's partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one
  * request. If the handle reads only committed messages, the end is that of the committed messages. */
-DT_MUST_CHECK dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
-                                             struct dt_error *err);
+dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
+                               struct dt_error *err);
 
 /* Returns what the last dt_kafka_admin_topic found, however old, without a request. False: the topic was never looked
  * up. Thread-safe (kafka_topics.c). */
@@ -100,10 +96,10 @@ struct dt_kafka_on_demand_ops {
 
 typedef struct dt_kafka_on_demand dt_kafka_on_demand;
 
-DT_MUST_CHECK dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt_kafka_on_demand_ops *ops,
-                                               int keep_ms, dt_kafka_on_demand **out, struct dt_error *err);
+dt_status dt_kafka_on_demand_new(const struct dt_kafka_env *env, const struct dt_kafka_on_demand_ops *ops, int keep_ms,
+                                 dt_kafka_on_demand **out, struct dt_error *err);
 /* Lends the handle, and creates it if there is none. */
-DT_MUST_CHECK dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *handle, rd_kafka_t **rk, struct dt_error *err);
+dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *handle, rd_kafka_t **rk, struct dt_error *err);
 void dt_kafka_on_demand_let_go(dt_kafka_on_demand *handle);
 /* Ends the use, and destroys the handle; the next hold creates a new handle. */
 void dt_kafka_on_demand_discard(dt_kafka_on_demand *handle);
@@ -114,8 +110,7 @@ void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* frees a handle that
 
 /* Applies the settings of the configuration, and reads the files that these settings name again. INVALID:
  * dt_kafka_check refuses a setting. */
-DT_MUST_CHECK dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config,
-                                            struct dt_error *err);
+dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config, struct dt_error *err);
 /* Returns how many times dt_kafka_renew was called. A handle that was created at a lower number has old settings. */
 unsigned dt_kafka_client_generation(void);
 /* Adds the handle to, and removes it from, the list of handles to which dt_kafka_renew gives new credentials. Call
@@ -136,7 +131,7 @@ struct dt_kafka_token {
 };
 
 /* Reads the text of a token (a JWT). MALFORMED: it is no JWT, or has no expiry. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err);
+dt_status dt_kafka_token_parse(struct dt_str jwt, struct dt_kafka_token *out, struct dt_error *err);
 
 /* If the handle uses tokens, makes librdkafka refresh them on a thread of its own, because many handles are seldom
  * polled. */
@@ -172,7 +167,7 @@ struct dt_kafka_watch {
 void dt_kafka_watch_init(struct dt_kafka_watch *w);
 void dt_kafka_watch_clear(struct dt_kafka_watch *w);
 /* Adds callbacks to the configuration: handles that use it report their requests and threads to w. */
-DT_MUST_CHECK dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
+dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
 /* For closesocket_cb: records that the connection is closed, and closes it. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd);
 /* For log_cb: reads log lines about the transaction. */

@@ -47,7 +47,7 @@ struct dt_results_env {
     struct dt_room **room; /* notified when attempts have ended (topics may have room); may be or point to NULL */
 };
 
-DT_MUST_CHECK dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err);
+dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err);
 void dt_results_stop(dt_results *results); /* finishes the current batch, joins, frees; accepts NULL */
 
 /*
@@ -74,8 +74,8 @@ struct dt_results_watermark_env {
     void (*wake)(void *arg, unsigned shard); /* called in a tick when the shard's leader need not wait any more */
 };
 
-DT_MUST_CHECK dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
-                                                   dt_results_watermark **out, struct dt_error *err);
+dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env, dt_results_watermark **out,
+                                     struct dt_error *err);
 /* Returns both watermarks. Neither ever decreases. Any thread. */
 struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *watermark);
 /* Requests that both watermarks rise to deadline_ms, because the shard's leader waits for that. The leader repeats the
@@ -99,7 +99,7 @@ struct dt_examiner_env {
     _Atomic bool *kafka_away; /* set by the examiner: Kafka did not answer the last request */
 };
 
-DT_MUST_CHECK dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out);
+dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out);
 /* Stops the examiner. Waits at most as long as a request to Kafka takes. Accepts NULL. */
 void dt_examiner_stop(dt_examiner *examiner);
 
@@ -129,12 +129,12 @@ struct dt_kafka_parts_env {
     void (*topics_changed)(void *arg); /* called with the `arg` of results after a command has changed topics */
 };
 
-DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);
+dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);
 /* Connects, and creates the installation's own topics. If Kafka does not answer, returns OK, and the results thread
  * creates them later. */
-DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
+dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
 /* Starts threads and chores. If this fails, the parts must still be stopped. */
-DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
+dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
 /* Called when the outbox has dead letters for this process to send. Any thread. */
 void dt_kafka_parts_outbox(dt_kafka_parts *parts);
 /* Returns the watermarks (dt_results_watermark_up_to), or requests that they rise (dt_results_watermark_want). Without

@@ -42,8 +42,8 @@ struct dt_ledger_view {
     dt_status status;    /* if not OK, a record could not be read (memory ran out), so nothing is known */
 };
 
-DT_MUST_CHECK dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
-                                            const struct dt_inflight *inflight);
+dt_status dt_ledger_view_init(struct dt_ledger_view *view, const char *uuid, const struct dt_fence *fence,
+                              const struct dt_inflight *inflight);
 void dt_ledger_view_clear(struct dt_ledger_view *view);
 /* Makes the view empty, to read the ledger again from another offset. */
 void dt_ledger_view_again(struct dt_ledger_view *view);

@@ -17,7 +17,7 @@
 
 typedef struct dt_topic_queue dt_topic_queue;
 
-DT_MUST_CHECK dt_status dt_topic_queue_new(dt_topic_queue **out);
+dt_status dt_topic_queue_new(dt_topic_queue **out);
 void dt_topic_queue_free(dt_topic_queue *queue); /* accepts NULL */
 /* Adds a name. OK: the name is in the queue, even if it was before. FULL: the queue or the group is full. INVALID: the
  * name is empty or too long. NOMEM. */

@@ -8,8 +8,8 @@
 typedef struct dt_writable_topics dt_writable_topics;
 
 /* Creates a cache. `told` is called on another thread when dt_writable_topics_resolve may find answers. */
-DT_MUST_CHECK dt_status dt_writable_topics_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg),
-                                               void *arg, dt_writable_topics **out);
+dt_status dt_writable_topics_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg), void *arg,
+                                 dt_writable_topics **out);
 void dt_writable_topics_free(dt_writable_topics *known);
 /* Whether a message of this size may be sent to the topic, for dt_leader_gate.writable; arg: the cache. bytes = 0:
  * whether the topic accepts messages at all. */

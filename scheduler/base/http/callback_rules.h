@@ -41,7 +41,7 @@ uint32_t dt_callback_host_of(struct dt_str text);
 /* Checks comma-separated host names. A name may begin with "*.", which means all names below it, but not the name
  * itself. An empty text is valid and means every host. If the text is wrong, returns INVALID, and err names the element
  * and the fault. */
-DT_MUST_CHECK dt_status dt_host_names_check(struct dt_str names, struct dt_error *err);
+dt_status dt_host_names_check(struct dt_str names, struct dt_error *err);
 /* Returns whether a valid list contains this host (lower case, no final dot, as in struct dt_callback_url). */
 bool dt_host_allowed(struct dt_str names, const char *host);
 /* Checks a URL, and its host against the list `names`. Returns NULL, or the reason of the refusal, a static text. */

@@ -86,14 +86,14 @@ enum dt_conns_stage {
 
 /* Makes the connections of a thread. rules and events are copied; arg is for the owner. Returns SYSTEM or NOMEM if this
  * fails. */
-DT_MUST_CHECK dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_events *events, void *arg,
-                                     const dt_clock *clock, dt_conns **out, struct dt_error *err);
+dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_events *events, void *arg,
+                       const dt_clock *clock, dt_conns **out, struct dt_error *err);
 /* Closes all connections. Called after dt_conns_run, when the owner has no request. Accepts NULL. */
 void dt_conns_free(dt_conns *conns);
 /* Accepts connections from this listening, non-blocking socket, which still belongs to the caller and may be shared by
  * several threads. If files is not NULL, the connections use TLS. Called before dt_conns_run. Returns SYSTEM if the
  * socket cannot be watched. */
-DT_MUST_CHECK dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err);
+dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err);
 /* Makes n threads share new connections: a thread that accepts a connection gives it to the thread with the fewest.
  * Called before dt_conns_run. All threads must end before one is freed, and `all` must live until then. */
 void dt_conns_share(dt_conns *const *all, size_t n);

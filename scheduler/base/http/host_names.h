@@ -47,14 +47,14 @@ struct dt_host_name {
 typedef struct dt_host_names dt_host_names;
 
 /* Makes an empty table. wake_fd is an eventfd, which the table duplicates. Returns NOMEM or SYSTEM if this fails. */
-DT_MUST_CHECK dt_status dt_host_names_new(int wake_fd, dt_host_names **out);
+dt_status dt_host_names_new(int wake_fd, dt_host_names **out);
 /* Accepts NULL. Does not wait for lookups. */
 void dt_host_names_free(dt_host_names *names);
 /* Returns the entry of a host, which is KNOWN, ASKED or NO_TURN. Begins a lookup for this owner, if the owner may have
  * one, unless the name was found within the last minute or its lookup is running. now_us is monotonic. If it returns
  * NOMEM, *out is undefined. */
-DT_MUST_CHECK dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t owner, int64_t now_us,
-                                           struct dt_host_name **out);
+dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t owner, int64_t now_us,
+                             struct dt_host_name **out);
 /* Returns the entry, KNOWN or FAILED, of the next lookup that has ended, or NULL. If name servers failed, the addresses
  * that were found before are kept. */
 struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us);

@@ -87,12 +87,11 @@ struct dt_http_request {
 typedef struct dt_http_client dt_http_client;
 
 /* Starts the thread. Returns INVALID if ca_file cannot be read, or if libcurl lacks a feature; err has the reason. */
-DT_MUST_CHECK dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out,
-                                           struct dt_error *err);
+dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_client **out, struct dt_error *err);
 /* Passes a request to the client's thread. OK: the request is accepted, and its result will be reported. After any
  * other status no result follows: FULL, because of max_in_flight or max_bytes; SHUTDOWN, after dt_http_client_stop;
  * INVALID, because of the URL, or a header's name or value; NOMEM. */
-DT_MUST_CHECK dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request);
+dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request);
 /* Sets the end of the lease under which may_send allows requests (dt_clock_boot_us). A further call means that the
  * lease was renewed. If an allowed request is not written completely by this time, its connection is shut
  * (wire_guard.h). Without a call the lease has no end. Any thread may call it. */

@@ -79,19 +79,19 @@ struct dt_client_exchange {
 
 /* Copies a request. Returns INVALID if its URL, or the name or value of a header, is invalid; NOMEM if memory runs
  * out. */
-DT_MUST_CHECK dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out);
+dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out);
 void dt_client_exchange_free(struct dt_client_exchange *exchange); /* accepts NULL; must be detached */
 
 /* Checks libcurl and ca_file. Returns INVALID if libcurl is too old or lacks a protocol, or if ca_file is invalid; err
  * says which. */
-DT_MUST_CHECK dt_status dt_easy_check(const char *ca_file, struct dt_error *err);
+dt_status dt_easy_check(const char *ca_file, struct dt_error *err);
 /* Returns a libcurl handle with the options that all requests share; NULL if memory runs out or libcurl lacks an
  * option. Free it with curl_easy_cleanup. */
 void *dt_easy_new(const char *ca_file);
 /* Attaches a handle to the exchange, and sets the exchange's options. `addresses` (struct dt_host_name) is copied;
  * NULL: the host is an address itself. If it returns NOMEM, the exchange has the handle, and must be detached. */
-DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy,
-                                                  const char *addresses, int64_t now_us);
+dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
+                                    int64_t now_us);
 /* Extends the limits of the exchanges in a list by by_us, except those that wait for a lookup to begin. Returns the
  * earliest limit. */
 int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us);
@@ -107,7 +107,7 @@ struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *excha
 
 typedef struct dt_contacts dt_contacts;
 
-DT_MUST_CHECK dt_status dt_contacts_new(dt_contacts **out);
+dt_status dt_contacts_new(dt_contacts **out);
 void dt_contacts_free(dt_contacts *contacts); /* accepts NULL; call it after all exchanges have ended */
 /* Returns whether an exchange may begin now. If not, the exchange waits until dt_contacts_next_made returns its contact
  * (the entry of its host), or for DT_CONTACT_WAIT_US; a second call then returns true. */
@@ -121,7 +121,7 @@ const struct dt_contact *dt_contacts_next_made(dt_contacts *contacts);
 
 typedef struct dt_receivers dt_receivers;
 
-DT_MUST_CHECK dt_status dt_receivers_new(dt_receivers **out);
+dt_status dt_receivers_new(dt_receivers **out);
 void dt_receivers_free(dt_receivers *receivers); /* accepts NULL; call it after all exchanges have ended */
 /* Called before libcurl gets an exchange. Sets `closes`, and `fresh` if the exchange must not use a kept
  * connection. */

@@ -50,7 +50,7 @@ struct dt_evloop {
 };
 
 /* Initializes a loop. Returns SYSTEM if no descriptor is available. */
-DT_MUST_CHECK dt_status dt_evloop_init(struct dt_evloop *loop, const dt_clock *clock, struct dt_error *err);
+dt_status dt_evloop_init(struct dt_evloop *loop, const dt_clock *clock, struct dt_error *err);
 /* Closes the loop. A loop that is all zero is accepted. Tasks that have not run still belong to their owners. */
 void dt_evloop_clear(struct dt_evloop *loop);
 

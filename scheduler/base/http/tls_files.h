@@ -18,8 +18,8 @@ typedef struct dt_tls_files dt_tls_files;
 
 /* Reads the files of the configuration. Without tls_cert, returns OK, and *out is NULL. If the files cannot be used,
  * returns INVALID, and err names the option, the file and the reason. */
-DT_MUST_CHECK dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock, dt_tls_files **out,
-                                         struct dt_error *err);
+dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock, dt_tls_files **out,
+                           struct dt_error *err);
 /* Accepts NULL. */
 void dt_tls_files_free(dt_tls_files *files);
 /* Reads the files that this configuration names, perhaps other files than before. Accepts NULL. */

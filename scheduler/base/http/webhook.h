@@ -33,5 +33,5 @@ struct dt_webhook {
 
 /* Appends the value of `webhook-signature`: "v1,<base64>" for each key, in their order, separated by spaces. If
  * libcrypto fails, returns SYSTEM, and what was appended is undefined. If an allocation fails, sets out->failed. */
-DT_MUST_CHECK dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
-                                        struct dt_strbuf *out);
+dt_status dt_webhook_sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret,
+                          struct dt_strbuf *out);

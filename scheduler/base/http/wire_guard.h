@@ -27,7 +27,7 @@ typedef struct dt_wire_guard dt_wire_guard;
 
 /* Creates a guard without a timer; dt_wire_guard_attach creates the timer, for the end that was set by then. The clock
  * must outlive the guard. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard **out);
+dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard **out);
 /* Frees the guard, which must be detached and guard no socket. Accepts NULL. */
 void dt_wire_guard_free(dt_wire_guard *guard);
 
@@ -42,7 +42,7 @@ void dt_wire_guard_over(dt_wire_guard *guard);
 
 /* Makes the timer send its signal to the calling thread from now on. Returns SYSTEM if no timer can be made; err has
  * the reason. */
-DT_MUST_CHECK dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err);
+dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err);
 void dt_wire_guard_detach(dt_wire_guard *guard);
 /* Guards a socket. Call it after the socket's creation; the socket is guarded until just before it is closed. Returns
  * false if its number is too large. */

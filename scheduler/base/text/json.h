@@ -50,15 +50,14 @@ struct dt_json_limits {
 
 typedef struct dt_json dt_json;
 
-DT_MUST_CHECK dt_status dt_json_new(dt_json **out);
+dt_status dt_json_new(dt_json **out);
 void dt_json_free(dt_json *json);
 /* Parses a text that is one value, with optional white space around it. After MALFORMED, TOO_LARGE or NOMEM the
  * document is empty, and dt_json_root returns NULL. err has the reason and the offset of the first fault in bytes from
  * 0: the offset of a wrong byte (in an invalid escape, of the backslash), of the first byte of a wrong literal or
  * number, of a duplicate name, or of a value that is too many or too deep. If something is missing, the offset is the
  * end of the text. */
-DT_MUST_CHECK dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits,
-                                      struct dt_error *err);
+dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_limits *limits, struct dt_error *err);
 const struct dt_json_node *dt_json_root(const dt_json *json);
 /* Return the first child of a container, or the sibling after a child of `parent`. Return NULL if there is no such
  * node. */

@@ -27,10 +27,10 @@ int dt_civil_weekday(int64_t days);
 #define DT_TIME_MAX_MS     INT64_C(253402300799999) /* end of the year 9999 */
 
 /* Reads a duration. If the text is wrong, returns INVALID, and *out_ms is unchanged. */
-DT_MUST_CHECK dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms);
+dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms);
 /* Reads a JSON number times ten to the power of `exponent`, exactly, and rounds up. If the text is not a number, or the
  * result is below zero or above DT_DURATION_MAX_MS, returns INVALID, and *out_ms is unchanged. */
-DT_MUST_CHECK dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms);
+dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms);
 /* Appends the shortest usual ISO 8601 form: 60000 -> "PT1M", 500 -> "PT0.5S", 259200000 -> "P3D". A negative duration
  * counts as 0. */
 void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms);
@@ -38,7 +38,7 @@ void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms);
 void dt_duration_add_short(struct dt_strbuf *out, int64_t ms);
 
 /* Reads a time. If the text is wrong, returns INVALID, and *out_ms is unchanged. */
-DT_MUST_CHECK dt_status dt_time_parse(struct dt_str text, int64_t *out_ms);
+dt_status dt_time_parse(struct dt_str text, int64_t *out_ms);
 /* Writes a time like "2026-11-21T10:30:00.000Z". Times before year 0 become its beginning, times after the year 9999
  * its end. */
 void dt_time_format(int64_t ms, char buf[25]);

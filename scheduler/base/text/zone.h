@@ -17,7 +17,7 @@ struct dt_zone_span {
 
 /* Decodes the bytes of a zone's file. Returns INVALID if the file is not TZif of version 2 or later, or counts leap
  * seconds; NOMEM if memory runs out. *out is NULL unless OK; it is freed by dt_zone_free. */
-DT_MUST_CHECK dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err);
+dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err);
 /* Adds a reference, and returns the zone. Accepts NULL. Any thread may call it. */
 dt_zone *dt_zone_hold(dt_zone *zone);
 /* Drops a reference; the zone is freed with its last reference. Accepts NULL. Any thread may call it. */
@@ -54,7 +54,7 @@ struct dt_zone_rule {
 };
 
 /* Reads a rule. If the text is wrong, returns INVALID, and *out is undefined. */
-DT_MUST_CHECK dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out);
+dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out);
 /* Returns the span of the rule that contains the instant. rule->given must be true. */
 struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t at_s);
 
@@ -68,11 +68,10 @@ typedef struct dt_zone_files dt_zone_files;
 
 /* Makes an empty list of zones. dir is the folder of the files; it is borrowed and must outlive the list; NULL:
  * DT_ZONE_DIR. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_zone_files_new(const char *dir, dt_zone_files **out);
+dt_status dt_zone_files_new(const char *dir, dt_zone_files **out);
 /* Accepts NULL. Zones that are still referenced are not freed. */
 void dt_zone_files_free(dt_zone_files *files);
 /* Returns a reference to the zone, decoded from its present file; the caller drops the reference with dt_zone_free. For
  * "UTC", *out is NULL with OK. INVALID: no zone has this name, or the file of this name is not a zone ("localtime",
  * "posix/…"). UNAVAILABLE: the file cannot be read now. NOMEM: memory ran out. *out is NULL unless OK. */
-DT_MUST_CHECK dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out,
-                                          struct dt_error *err);
+dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err);

@@ -53,8 +53,8 @@ struct dt_alert_setting {
 /* Reads stored alert settings. Texts are copied into the arena; `json` is the parser to use. A member with a wrong
  * value (after a manual edit) is read as absent. If the text is absent or not an object, all members are absent.
  * Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena,
-                                              struct dt_alert_setting *out);
+dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena,
+                                struct dt_alert_setting *out);
 /* Writes the settings in the form in which they are stored. Writes nothing if all members are absent. */
 void dt_alert_setting_write(struct dt_strbuf *out, const struct dt_alert_setting *setting);
 
@@ -98,8 +98,7 @@ struct dt_alert_watched {
 };
 /* Takes the lease if no live process holds it. If this process is the judge, reads the figures. process: processes.id.
  * FORBIDDEN: the account may not call the procedure. */
-DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, struct dt_alert_watched *out,
-                                              struct dt_error *err);
+dt_status dt_store_watch_alerts(dt_store *store, int64_t process, struct dt_alert_watched *out, struct dt_error *err);
 
 struct dt_alert_topic {
     struct dt_str name, alerts;
@@ -110,8 +109,8 @@ struct dt_alert_topics {
     size_t n;
 };
 /* Reads the topics with alert settings; if `all` is set, every topic. */
-DT_MUST_CHECK dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena,
-                                              struct dt_alert_topics *out, struct dt_error *err);
+dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena, struct dt_alert_topics *out,
+                                struct dt_error *err);
 
 struct dt_alert_count {
     struct dt_str topic;
@@ -122,8 +121,8 @@ struct dt_alert_counts {
     size_t n;
 };
 /* Reads the numbers of jobs of topics from the counters. names: names of the topics as a JSON list. */
-DT_MUST_CHECK dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_arena *arena,
-                                              struct dt_alert_counts *out, struct dt_error *err);
+dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_arena *arena,
+                                struct dt_alert_counts *out, struct dt_error *err);
 
 struct dt_alert_walked {
     struct dt_str topic;   /* borrowed until `found` returns */
@@ -143,8 +142,8 @@ struct dt_alert_walk {
 };
 /* Continues the walk until it ends, or until the monotonic clock reaches until_us. A call reads one snapshot, so a job
  * that moves in the index during the call is counted once. */
-DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock,
-                                            int64_t until_us, struct dt_error *err);
+dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock, int64_t until_us,
+                              struct dt_error *err);
 
 /* ---- active alerts (alerts_store.c) ---- */
 
@@ -153,16 +152,16 @@ struct dt_alert_list {
     size_t n;
 };
 /* Lists at most `limit` active alerts with ids above after_id, in order of ids. */
-DT_MUST_CHECK dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, struct dt_arena *arena,
-                                        struct dt_alert_list *out, struct dt_error *err);
+dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, struct dt_arena *arena,
+                          struct dt_alert_list *out, struct dt_error *err);
 /* Suppresses the messages of an alert until a time. NOT_FOUND: there is no such alert, or `bound` does not have its
  * topic (NULL = all topics). *out: the alert after the change, in the arena. */
 struct dt_alert_silence {
     int64_t id, until_ms;
     const struct dt_topic_bound *bound;
 };
-DT_MUST_CHECK dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *silence,
-                                               struct dt_arena *arena, struct dt_alert *out, struct dt_error *err);
+dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *silence, struct dt_arena *arena,
+                                 struct dt_alert *out, struct dt_error *err);
 
 /* Targets to which messages are sent, as bits. */
 enum dt_alert_target { DT_ALERT_TO_TOPIC = 1, DT_ALERT_TO_INSTALLATION = 2, DT_ALERT_TO_KAFKA = 4 };
@@ -175,17 +174,15 @@ struct dt_alert_change {
 /* Begins, reminds of, or ends an alert, and writes the messages. The event BEGAN for an alert that is active already
  * (with an id) sends its first message. Unless OK, nothing was changed. DEPOSED: the judge's lease has ended. EXISTS:
  * the alert is active already. VERSION: the alert has changed since it was read. */
-DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
-                                              struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n,
-                                              struct dt_error *err);
+dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change, struct dt_error *err);
+dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n, struct dt_error *err);
 
 /* ---- messages ---- */
 
 extern const struct dt_outbox_kind dt_alert_messages;
 /* Makes the messages that the previous judge was sending due now, instead of at the end of their leases. Must be called
  * if that judge has died, and only then, because otherwise those messages would arrive twice. */
-DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
+dt_status dt_store_free_alert_messages(dt_store *store, struct dt_error *err);
 
 #define DT_ALERT_MESSAGES_MAX INT64_C(10000) /* most waiting webhooks, and most waiting messages for Kafka */
 /* an owner may have this number of waiting messages even if the maximum is reached */
@@ -196,7 +193,7 @@ DT_MUST_CHECK dt_status dt_store_free_alert_messages(dt_store *store, struct dt_
  * ---- */
 
 /* Starts the chores. INVALID: alerts.url or alerts.secret cannot be used; err has the reason. */
-DT_MUST_CHECK dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct dt_error *err);
+dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct dt_error *err);
 /* Stops judging; messages are still sent. */
 void dt_alerts_leave(void *alerts);
 /* Stops and frees the chores. */

@@ -32,16 +32,16 @@ static inline int64_t dt_test_clock_now_ms(const struct dt_test_clock *clock)
     return clock->time.frozen_ms ? clock->time.frozen_ms : clock->real_ms + clock->time.ahead_ms;
 }
 
-DT_MUST_CHECK dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
+dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 /* Checks that the configuration and the installation both have a test clock, or both have none. INVALID: they
  * differ. */
-DT_MUST_CHECK dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err);
+dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err);
 
 /* Freezes the clock. UNSUPPORTED: there is no test clock. BUSY (also of the functions below): another request is
  * changing the clock. */
-DT_MUST_CHECK dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
+dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 /* Lets the clock run from the time at which it was frozen. UNSUPPORTED: there is no test clock. */
-DT_MUST_CHECK dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
+dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err);
 
 struct dt_clock_walk {
     int64_t by_ms;   /* in: how far the clock must advance */
@@ -57,8 +57,8 @@ struct dt_clock_walk {
  * seconds; the caller can then advance the remaining left_ms by another call. If the clock was running before, it runs
  * again afterwards. If the process is killed, the clock stays frozen. UNKNOWN: the advance failed after it had moved
  * the clock. INVALID: the end is after DT_TEST_CLOCK_END_MS. UNSUPPORTED: there is no test clock. */
-DT_MUST_CHECK dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk,
-                                                    struct dt_test_clock *out, struct dt_error *err);
+dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk, struct dt_test_clock *out,
+                                      struct dt_error *err);
 
 /* A follower sets the reference clock of a process by the test clock. It is a listener of the watcher
  * (dispatch/watch.h): when the clock changes, it reads the row, updates the reference clock and calls `changed`. */
@@ -73,7 +73,6 @@ struct dt_clock_follower_env {
 };
 /* Adds a follower to the watcher. Members of env are borrowed. The watcher must be stopped before
  * dt_clock_follower_free. *out is NULL if the configuration has no test clock, and after a failure. */
-DT_MUST_CHECK dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_clock_follower **out,
-                                              struct dt_error *err);
+dt_status dt_clock_follower_new(const struct dt_clock_follower_env *env, dt_clock_follower **out, struct dt_error *err);
 /* Accepts NULL. */
 void dt_clock_follower_free(dt_clock_follower *follower);

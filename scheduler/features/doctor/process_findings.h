@@ -20,16 +20,16 @@ struct dt_process_finding {
 
 /* Replaces the findings of the process in one transaction, except chore-stuck. Also deletes the findings of processes
  * that have been gone for an hour. */
-DT_MUST_CHECK dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v,
-                                              size_t n, struct dt_error *err);
+dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v, size_t n,
+                                struct dt_error *err);
 /* Writes the finding `chore-stuck`: one tick of this chore has run for `seconds`. If chore is NULL, deletes the
  * finding. */
-DT_MUST_CHECK dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds,
-                                           struct dt_error *err);
+dt_status dt_store_put_stuck(dt_store *store, int64_t process, const char *chore, int64_t seconds,
+                             struct dt_error *err);
 /* Reads the findings of live processes, and recent deaths. If several processes have the same finding with the same
  * subject, it is returned once. Outputs are in the arena. */
-DT_MUST_CHECK dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out,
-                                          size_t *n, struct dt_error *err);
+dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out, size_t *n,
+                            struct dt_error *err);
 
 /* Writes the finding `assertion` on a new connection with timeouts of two seconds. where, what, shard: the arguments of
  * the hook in base/assert.h. A failure is logged. */
@@ -42,4 +42,4 @@ struct dt_deaths {
 };
 /* Reads whether dispatchers may lead a shard. If leaders of the shard died three times at one assertion within a
  * minute, no dispatcher may lead it for a minute. */
-DT_MUST_CHECK dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out, struct dt_error *err);
+dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out, struct dt_error *err);

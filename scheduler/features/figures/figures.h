@@ -27,7 +27,7 @@
 
 /* For the table in features/features.c: adds the chore that writes the tally of this process. Returns NOMEM if memory
  * runs out. */
-DT_MUST_CHECK dt_status dt_figures_start(const struct dt_features_env *env, void **out, struct dt_error *err);
+dt_status dt_figures_start(const struct dt_features_env *env, void **out, struct dt_error *err);
 /* Removes the chore. The figures of the current step are not written. */
 void dt_figures_stop(void *figures);
 
@@ -45,10 +45,9 @@ struct dt_figures_step {
     size_t n_lateness;
 };
 /* Adds the figures of a step to two rows: that of the step of five seconds, and that of the step of five minutes. */
-DT_MUST_CHECK dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
+dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *step, struct dt_error *err);
 /* Deletes at most `limit` expired rows of each table. *more: there may be further expired rows. */
-DT_MUST_CHECK dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more,
-                                                struct dt_error *err);
+dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit, bool *more, struct dt_error *err);
 
 /* ---- reading; all outputs are in the arena ---- */
 
@@ -65,15 +64,14 @@ struct dt_figures_row {
     int64_t overdue;
 };
 /* Reads the slots that have figures, in order of time. */
-DT_MUST_CHECK dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
-                                         struct dt_figures_row **out, size_t *n, struct dt_error *err);
+dt_status dt_store_figures(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                           struct dt_figures_row **out, size_t *n, struct dt_error *err);
 /* Reads the sums of the period for each topic. The row with the empty topic has the sum of all topics. */
-DT_MUST_CHECK dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range,
-                                                   struct dt_arena *arena, struct dt_figures_row **out, size_t *n,
-                                                   struct dt_error *err);
+dt_status dt_store_figures_of_topics(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                                     struct dt_figures_row **out, size_t *n, struct dt_error *err);
 /* Reads the buckets of lateness, sorted by slot and upper bound. */
-DT_MUST_CHECK dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
-                                          struct dt_lateness **out, size_t *n, struct dt_error *err);
+dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *range, struct dt_arena *arena,
+                            struct dt_lateness **out, size_t *n, struct dt_error *err);
 /* Returns a quantile (part: 0 to 1) of the lateness in ms, interpolated within its bucket. Negative: no attempts were
  * counted. All buckets must belong to one slot. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part);
@@ -86,8 +84,8 @@ struct dt_topic_load {
 };
 /* Reads the numbers of jobs of all topics, in any order. A topic may have two rows: one for live jobs, one for archived
  * jobs. */
-DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out,
-                                             size_t *n, struct dt_error *err);
+dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out, size_t *n,
+                               struct dt_error *err);
 struct dt_topic_overdue {
     struct dt_str topic;
     int64_t jobs, since_ms; /* jobs: number of jobs; since_ms: when the oldest of them fell due, 0 = unknown */
@@ -97,8 +95,8 @@ struct dt_topic_overdue {
 /* Reads which topics have jobs that are due and not dispatched, in any order. Reads at most `limit` due jobs and
  * `limit` offered jobs. Due jobs of paused topics do not count towards `limit`, but at most DT_LATE_SLICES times
  * `limit` due jobs are read (dispatch/scan.h). */
-DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
-                                                struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
+dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
+                                  struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 
 /* The backlog gauges, duetime_backlog_jobs: the number of jobs of each topic that are due and not dispatched. MySQL is
  * read only while a job is overdue, so an idle installation sends no statements. For one thread. */
@@ -120,4 +118,4 @@ struct dt_backlog {
 
 /* Counts the due jobs, up to a limit, and sets the gauges. overdue: number of overdue jobs of the process; if it is 0,
  * no statement is sent. After a failure the gauges keep their values. */
-DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);
+dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);

@@ -51,9 +51,9 @@ struct dt_forecast {
 
 /* Makes the forecast. Reads without a transaction and locks nothing: a job that changes during the call may count at
  * its old time or at its new one. */
-DT_MUST_CHECK dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
-                                          struct dt_forecast *out, struct dt_error *err);
+dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
+                            struct dt_forecast *out, struct dt_error *err);
 
 /* Returns how many jobs a second the installation dispatches under load. Leaders measure this while more jobs are due
  * than they can claim at once. 0 = it was never measured. */
-DT_MUST_CHECK dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err);
+dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err);

@@ -66,17 +66,15 @@ bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topi
 void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 
 /* Estimates how many entries a band of the due index has in [from_ms, to_ms). */
-DT_MUST_CHECK dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms,
-                                             int64_t *rows);
+dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows);
 /* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), and adds them to the sums of their steps, and
  * to the parts of their topics. */
-DT_MUST_CHECK dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms);
+dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms);
 /* Distributes the jobs of steps [first, last) over topics, in proportion to the counters of a home day. totals: number
  * of jobs in each step, from `first` on. */
-DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last,
-                                          const int64_t *totals);
+dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last, const int64_t *totals);
 
 /* Merges the parts (numbers of jobs by step and topic), and copies the largest parts of each step into the arena.
  * Returns NOMEM if any allocation failed. */
-DT_MUST_CHECK dt_status dt_forecast_finish(struct dt_forecasting *f);
-DT_MUST_CHECK dt_status dt_forecast_near(struct dt_forecasting *f);
+dt_status dt_forecast_finish(struct dt_forecasting *f);
+dt_status dt_forecast_near(struct dt_forecasting *f);

@@ -34,12 +34,11 @@ struct dt_command_place {
 /* Computes the digest of a message. It shows whether the message at `last` is still the same one. */
 void dt_command_digest(struct dt_str key, struct dt_str value, int64_t timestamp_ms, unsigned char digest[16]);
 /* Reads the offsets of partitions; v is sorted by partition. Inserts a row for a partition that has none. */
-DT_MUST_CHECK dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, size_t n,
-                                                struct dt_error *err);
+dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, size_t n, struct dt_error *err);
 /* Stores the reason why a partition must not be read any more; NULL: it may be read. If its offset in MySQL is not
  * place->next, nothing is written. */
-DT_MUST_CHECK dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place *place,
-                                               const char *reason, struct dt_error *err);
+dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place *place, const char *reason,
+                                 struct dt_error *err);
 
 /* ---- carrying out (command_batch.c) ---- */
 
@@ -102,18 +101,16 @@ struct dt_command_batch {
  * another reader has raised an offset; nothing was changed. UNKNOWN: everything was changed, or nothing. INTERNAL,
  * CORRUPT and INVALID may be caused by one message: the caller then tries fewer messages. If a single message still
  * fails, the caller tries it with `refuse_all`, which refuses it. */
-DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
-                                           bool refuse_all, struct dt_error *err);
+dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch, bool refuse_all,
+                             struct dt_error *err);
 
 /* ---- answers, as rows of the outbox (commands_store.c) ---- */
 
 /* Reads the answers that the rows with these ids have; ids are ascending. If the text of a row cannot be read, the row
  * has no answers. */
-DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
-                                                      struct dt_arena *arena, struct dt_command_answers *out,
-                                                      struct dt_error *err);
+dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
+                                        struct dt_arena *arena, struct dt_command_answers *out, struct dt_error *err);
 /* Writes answers in the open transaction, which began at now_ms. Each pair of topics has its own rows, of up to a
  * million bytes; a statement writes up to a million bytes. partition: the partition of one of the messages. */
-DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
-                                                  int64_t now_ms, const struct dt_command_answers *answers,
-                                                  struct dt_error *err);
+dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition, int64_t now_ms,
+                                    const struct dt_command_answers *answers, struct dt_error *err);

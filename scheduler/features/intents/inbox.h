@@ -40,11 +40,9 @@ struct dt_inbox_moved {
     bool again; /* the caller should try again at once: a topic that a row waits for was created */
 };
 /* Searches for open rows with ids above mover->after. *some: it found some. */
-DT_MUST_CHECK dt_status dt_store_look_at_inbox(struct dt_inbox_mover *mover, bool *some, struct dt_error *err);
+dt_status dt_store_look_at_inbox(struct dt_inbox_mover *mover, bool *some, struct dt_error *err);
 /* Carries out the rows that the last search found. UNKNOWN: all of them were carried out, or none. */
-DT_MUST_CHECK dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct dt_inbox_moved *out,
-                                            struct dt_error *err);
+dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct dt_inbox_moved *out, struct dt_error *err);
 /* Deletes rows whose error is older than before_ms, at most a thousand. Counts the rows with errors, up to 100,000. */
-DT_MUST_CHECK dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged,
-                                             struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err);
+dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged, struct dt_error *err);
+dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err);

@@ -71,8 +71,7 @@ struct dt_intent_topics {
 };
 /* Creates the topics that intents of the last transaction named. If a topic is refused, intents for it are refused for
  * a few seconds. */
-DT_MUST_CHECK dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us,
-                                              struct dt_error *err);
+dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us, struct dt_error *err);
 
 /*
  * Decodes intents that an application wrote. Pure.
@@ -135,5 +134,5 @@ struct dt_intent_decoder {
 };
 /* Decodes a message. If the message cannot be carried out, out->intent has the outcome REFUSED and the problem. Returns
  * NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_command_message_decode(const struct dt_intent_decoder *decoder,
-                                                  const struct dt_command_text *text, struct dt_command *out);
+dt_status dt_command_message_decode(const struct dt_intent_decoder *decoder, const struct dt_command_text *text,
+                                    struct dt_command *out);

@@ -48,7 +48,7 @@ struct dt_intents_txn {
 };
 
 /* Allocates the lists, for n intents and for `foreign` intents of other sessions. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_intents_init(struct dt_intents_txn *txn, size_t foreign, struct dt_error *err);
+dt_status dt_intents_init(struct dt_intents_txn *txn, size_t foreign, struct dt_error *err);
 /* Records that another session has locked an intent that is earlier than v[from]: v[from] and later intents for the
  * same job wait. Must be called in ascending order of `from`. */
 void dt_intents_stand_behind(struct dt_intents_txn *txn, size_t from, struct dt_str topic, struct dt_str key,
@@ -56,8 +56,8 @@ void dt_intents_stand_behind(struct dt_intents_txn *txn, size_t from, struct dt_
 /* Carries out all intents that are not refused yet, and sets their outcomes. EXISTS: an id is taken. INVALID: the
  * server refuses one of the new rows. If the status is not OK, the caller must roll back and pass the status to
  * dt_intents_ended. */
-DT_MUST_CHECK dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_error *err);
+dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_error *err);
 /* Must be called after a transaction with intents has ended with `status`. Returns BUSY if the caller should try again:
  * after EXISTS it has dropped the block of ids, after INVALID it has set *singly. Returns any other status unchanged,
  * also INVALID if *singly was set before. */
-DT_MUST_CHECK dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly);
+dt_status dt_intents_ended(dt_status status, struct dt_id_block *ids, bool *singly);

@@ -73,27 +73,25 @@ struct dt_operation {
 /* Creates a running operation. If ids are given, finds its jobs at once. Dispatchers do not work on the operation for
  * lease_ms, so that the caller can. *out: the operation; here and below, its texts are in the arena. FULL: the owner
  * has DT_OPERATIONS_RUNNING running operations. */
-DT_MUST_CHECK dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
-                                                struct dt_arena *arena, struct dt_operation *out, struct dt_error *err);
+dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
+                                  struct dt_arena *arena, struct dt_operation *out, struct dt_error *err);
 /* Reads an operation. NOT_FOUND: there is no such operation. */
-DT_MUST_CHECK dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *arena,
-                                               struct dt_operation *out, struct dt_error *err);
+dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_operation *out,
+                                 struct dt_error *err);
 struct dt_operation_list {
     struct dt_operation *v; /* in the arena */
     size_t n;
     bool more; /* there may be further operations, with lower ids */
 };
 /* Lists operations with ids below below_id (INT64_MAX: all), the latest first, up to the end of the page. */
-DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_page_end end,
-                                                struct dt_arena *arena, struct dt_operation_list *out,
-                                                struct dt_error *err);
+dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_page_end end, struct dt_arena *arena,
+                                  struct dt_operation_list *out, struct dt_error *err);
 /* Stops a running operation after its current piece. If it is not running, nothing changes. *out: the operation after
  * the call. NOT_FOUND: there is no such operation. */
-DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_arena *arena,
-                                                struct dt_operation *out, struct dt_error *err);
+dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_operation *out,
+                                  struct dt_error *err);
 /* Ends the caller's lease of a running operation. Dispatchers may do its next piece after wait_ms. */
-DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait_ms,
-                                                     struct dt_error *err);
+dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait_ms, struct dt_error *err);
 
 struct dt_operation_piece {
     int64_t id;       /* in: id of the operation; 0 = any that is due. out: id of the operation that was worked on; 0 =
@@ -110,17 +108,17 @@ struct dt_operation_piece {
 /* Does one piece of an operation: finds jobs, changes jobs, or deletes what is left of a finished operation. Skips
  * operations that another process has locked. If the status is not of class retry, the operation cannot continue: the
  * caller must call dt_store_operation_fail with piece->id. */
-DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece,
-                                                struct dt_arena *arena, struct dt_error *err);
+dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece, struct dt_arena *arena,
+                                  struct dt_error *err);
 /* Sets the state of a running operation to `failed`, with a reason. */
-DT_MUST_CHECK dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err);
+dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err);
 /* When the next piece of an owner's operations is due, by MySQL's clock. */
 struct dt_operation_turn {
     int64_t owner, look_ms;
 };
 /* Returns for each owner of operations when the next piece is due; in the arena. */
-DT_MUST_CHECK dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena,
-                                                 struct dt_operation_turn **out, size_t *n, struct dt_error *err);
+dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena, struct dt_operation_turn **out, size_t *n,
+                                   struct dt_error *err);
 
 /* A preview: finds the jobs of an operation without creating it. All zero at first, except `ask`. */
 struct dt_operation_preview {
@@ -133,8 +131,8 @@ struct dt_operation_preview {
     struct dt_str after_key; /* in the arena */
 };
 /* Searches one more window. Must be called until preview->over is set. The arena must live as long as the preview. */
-DT_MUST_CHECK dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *preview,
-                                                   struct dt_arena *arena, struct dt_error *err);
+dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *preview, struct dt_arena *arena,
+                                     struct dt_error *err);
 
 /*
  * Deleting topics. A topic is deleted only when all of its jobs are finished. The deletion does not change how long
@@ -157,17 +155,15 @@ struct dt_topic_deletion {
 };
 /* Deletes a topic and its gate; also deletes records of deletions that are older than a day. OK: out->keeper says
  * whether the topic was deleted. NOT_FOUND: there is no such topic. */
-DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
-                                              struct dt_topic_deletion *out, struct dt_error *err);
+dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
+                                struct dt_topic_deletion *out, struct dt_error *err);
 /* Begins to delete a topic with its jobs, unless a schedule creates jobs in the topic. Marks the topic
  * (topics.deletion), so that it accepts no new jobs, and creates an operation. Dispatchers do not work on the operation
  * for lease_ms. If the topic is being deleted already, returns the running operation. If the operation is stopped or
  * fails, the mark is removed, and the remaining jobs are kept. Of `ask`, only the filter's topic and the tenant are
  * used. NOT_FOUND: there is no such topic. FULL: as in dt_store_operation_make. */
-DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask,
-                                                        int64_t lease_ms, struct dt_arena *arena,
-                                                        struct dt_topic_deletion *out, struct dt_error *err);
+dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
+                                          struct dt_arena *arena, struct dt_topic_deletion *out, struct dt_error *err);
 /* Creates topics again that were deleted less than a day ago and have unfinished jobs; a bounded number in each call.
  * *n: number of topics that were created. */
-DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,
-                                               struct dt_error *err);
+dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n, struct dt_error *err);

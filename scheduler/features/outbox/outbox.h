@@ -79,7 +79,7 @@ struct dt_outbox_env {
 };
 
 /* Starts the sender of one kind. *out is set before the first tick, and NULL after a failure. */
-DT_MUST_CHECK dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out);
+dt_status dt_outbox_start(const struct dt_outbox_env *env, dt_outbox **out);
 /* Must be called after a message was written, or when a message that could not be sent may be sent now. Callable from
  * any thread, never blocks. Accepts NULL. */
 void dt_outbox_wake(dt_outbox *outbox);

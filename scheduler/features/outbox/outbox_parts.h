@@ -68,5 +68,5 @@ static inline bool dt_outbox_is_webhook(const struct dt_message_row *row)
 /* Sends the messages of these flights, which are sorted by id. OK: each flight has its outcome, or is a webhook whose
  * receiver has not answered yet. Any other status: nothing was sent, and no flight has an outcome. *kafka: OK if Kafka
  * accepted all messages, otherwise the status of the failure; `why` has its error. */
-DT_MUST_CHECK dt_status dt_outbox_send(dt_outbox *outbox, struct dt_flight **flights, size_t n, int64_t now_ms,
-                                       dt_status *kafka, struct dt_error *why, struct dt_error *err);
+dt_status dt_outbox_send(dt_outbox *outbox, struct dt_flight **flights, size_t n, int64_t now_ms, dt_status *kafka,
+                         struct dt_error *why, struct dt_error *err);

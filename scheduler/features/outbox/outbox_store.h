@@ -27,8 +27,8 @@ struct dt_senders {
     int64_t now_ms; /* MySQL's clock; not set if there are no senders */
 };
 /* Reads the senders that have messages of the kind. */
-DT_MUST_CHECK dt_status dt_store_senders(dt_store *store, enum dt_message_kind kind, struct dt_arena *arena,
-                                         struct dt_senders *out, struct dt_error *err);
+dt_status dt_store_senders(dt_store *store, enum dt_message_kind kind, struct dt_arena *arena, struct dt_senders *out,
+                           struct dt_error *err);
 
 /* Targets of messages about alerts. The numbers are those of the ENUM in MySQL. Other messages, with target 0, go to
  * Kafka. */
@@ -62,8 +62,8 @@ struct dt_message_page {
 };
 /* Reads a page of a sender's messages, due or not, in the order in which they are due. If several messages are for the
  * same alert and target, only the first is read, until it is deleted. */
-DT_MUST_CHECK dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struct dt_arena *arena,
-                                          struct dt_error *err);
+dt_status dt_store_messages(dt_store *store, struct dt_message_page *page, struct dt_arena *arena,
+                            struct dt_error *err);
 
 struct dt_notice {
     int64_t id;
@@ -75,8 +75,8 @@ struct dt_notices {
     size_t n;
 };
 /* Reads dead letters with their jobs; ids are ascending. A dead letter whose job was removed is skipped. */
-DT_MUST_CHECK dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
-                                         struct dt_notices *out, struct dt_error *err);
+dt_status dt_store_notices(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,
+                           struct dt_notices *out, struct dt_error *err);
 
 /* A message that is put off. */
 struct dt_message_try {
@@ -88,7 +88,6 @@ struct dt_message_try {
                         * it */
 };
 /* Puts messages off. VERSION: another process has put some of them off already; these were not changed. */
-DT_MUST_CHECK dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try *v, size_t n,
-                                                  struct dt_error *err);
+dt_status dt_store_put_off_messages(dt_store *store, const struct dt_message_try *v, size_t n, struct dt_error *err);
 /* Deletes messages that arrived, or that were given up. */
-DT_MUST_CHECK dt_status dt_store_delete_messages(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);
+dt_status dt_store_delete_messages(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);

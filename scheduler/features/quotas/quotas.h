@@ -77,12 +77,12 @@ int64_t dt_quota_token_id(struct dt_str name);
 /* Writes new shares of this process for the tokens, in one transaction that locks all shares of the tokens. process: an
  * odd random number. The claims must be sorted by token. UNKNOWN: the new shares may have been written. After any other
  * status but OK, nothing was changed. */
-DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
-                                              struct dt_error *err);
+dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
+                                struct dt_error *err);
 /* Writes new shares of this process for at most DT_QUOTA_CLAIMS tokens in the caller's transaction, which began at
  * now_ms, and otherwise like dt_store_quota_settle. */
-DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms, int64_t process,
-                                               struct dt_quota_claim *claims, size_t n, struct dt_error *err);
+dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms, int64_t process, struct dt_quota_claim *claims,
+                                 size_t n, struct dt_error *err);
 
 /* ---- usage ---- */
 
@@ -94,21 +94,21 @@ struct dt_usage {
     int64_t requests, requests_refused, jobs, jobs_refused, payload_bytes;
 };
 /* Adds usage to the rows of the day that contains now_ms. payload_bytes counts the payloads of new jobs. */
-DT_MUST_CHECK dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_t n, int64_t now_ms,
-                                           struct dt_error *err);
+dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_t n, int64_t now_ms,
+                             struct dt_error *err);
 /* Deletes rows of usage older than DT_USAGE_KEPT_DAYS, a limited number in each call. */
-DT_MUST_CHECK dt_status dt_store_usage_expire(dt_store *store, int64_t now_ms, struct dt_error *err);
+dt_status dt_store_usage_expire(dt_store *store, int64_t now_ms, struct dt_error *err);
 /* Reads the usage of each token, summed since from_ms, which must be the beginning of a day. */
-DT_MUST_CHECK dt_status dt_store_usage(dt_store *store, int64_t from_ms, struct dt_arena *arena, struct dt_usage **out,
-                                       size_t *n, struct dt_error *err);
+dt_status dt_store_usage(dt_store *store, int64_t from_ms, struct dt_arena *arena, struct dt_usage **out, size_t *n,
+                         struct dt_error *err);
 
 /* The number of scheduled and dispatched jobs of a topic, from the counters. */
 struct dt_topic_pending {
     struct dt_str topic;
     int64_t jobs;
 };
-DT_MUST_CHECK dt_status dt_store_pending(dt_store *store, struct dt_arena *arena, struct dt_topic_pending **out,
-                                         size_t *n, struct dt_error *err);
+dt_status dt_store_pending(dt_store *store, struct dt_arena *arena, struct dt_topic_pending **out, size_t *n,
+                           struct dt_error *err);
 
 /* Returns how many API processes are live, or were some seconds ago; at least 1. */
-DT_MUST_CHECK dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err);
+dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err);

@@ -43,7 +43,7 @@ struct dt_cron {
 
 /* Compiles a text. INVALID: err has the reason and the field. An expression that never fires, such as "0 0 31 2 *", is
  * INVALID, too. */
-DT_MUST_CHECK dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error *err);
+dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error *err);
 /* Returns the first fire after an instant, both in ms since 1970, for the local time of a zone (NULL = UTC). */
 int64_t dt_cron_next_ms(const struct dt_cron *cron, const dt_zone *zone, int64_t after_ms);
 /* Returns the first matching local time after local_s (in seconds, as in zone.h). DT_NEVER: there is none in 400

@@ -29,9 +29,8 @@ struct dt_fire_quotas {
 };
 
 /* Reads the quotas of all owners, once, and locks those of the given owners. An owner may be listed several times. */
-DT_MUST_CHECK dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms, dt_store *store,
-                                            struct dt_arena *arena, const int64_t *owners, size_t n,
-                                            struct dt_error *err);
+dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms, dt_store *store,
+                              struct dt_arena *arena, const int64_t *owners, size_t n, struct dt_error *err);
 /* Returns the open quota that an owner's fires spend; NULL: they spend none. */
 struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, int64_t owner);
 /* Returns how many more jobs the quota allows. If quota is NULL, there is no limit. */
@@ -42,8 +41,7 @@ void dt_fire_quota_spend(struct dt_fire_quota *quota);
  * time. *why: text that names the quota. */
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
 /* Writes how many jobs each open quota still allows. */
-DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms,
-                                             struct dt_error *err);
+dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms, struct dt_error *err);
 
 /* ---- the batch ---- */
 
@@ -75,24 +73,24 @@ struct dt_fire_batch {
 };
 
 /* Allocates the lists in the maker's arena. Returns NOMEM if memory runs out. */
-DT_MUST_CHECK dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *maker, struct dt_error *err);
+dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *maker, struct dt_error *err);
 /* Plans the fires of a schedule, which must be in the arena. If its jobs cannot be made, stores the reason in its
  * progress. */
-DT_MUST_CHECK dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s);
+dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s);
 /* Stores in the schedule's progress why its jobs cannot be made, and when the next check is. */
-DT_MUST_CHECK dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why);
+dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why);
 /* Plans a job that is due now. dt_fire_batch_write sets the schedule's last_job_id to it. */
-DT_MUST_CHECK dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s);
+dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s);
 /* Before a schedule is changed to *then or deleted, plans the fires of *s that are due and have no job yet. BUSY: a job
  * whose retries must be cancelled is locked. */
-DT_MUST_CHECK dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, struct dt_schedule *then);
-DT_MUST_CHECK dt_status dt_fire_batch_write(struct dt_fire_batch *b);
+dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, struct dt_schedule *then);
+dt_status dt_fire_batch_write(struct dt_fire_batch *b);
 /* Withdraws the future fires of a schedule. If a fire's time has passed, but its job is not due yet because of jitter,
  * the fire is withdrawn and added to put_off; at most `most` such fires. */
-DT_MUST_CHECK dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most);
+dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most);
 /* For a schedule that is deleted: withdraws its future fires, except the next one and those that are only delayed by
  * jitter. */
-DT_MUST_CHECK dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct dt_schedule *s);
+dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct dt_schedule *s);
 /* Returns how many more jobs of the schedule the transaction and the quota allow. */
 size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedule *s);
 

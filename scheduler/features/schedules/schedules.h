@@ -61,8 +61,8 @@ struct dt_schedule {
 
 /* Fills *out from the schedule's settings. *out borrows *zone; the caller must free *zone. INVALID: the cron expression
  * is not valid, or the time zone is unknown (it may have been removed from tzdata). */
-DT_MUST_CHECK dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_files *zones,
-                                               struct dt_recurrence *out, dt_zone **zone, struct dt_error *err);
+dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_files *zones, struct dt_recurrence *out,
+                                 dt_zone **zone, struct dt_error *err);
 
 /* The state of a maker, which is a chore or an API worker. For one thread. */
 struct dt_fire_maker {
@@ -86,19 +86,18 @@ struct dt_fires_made {
 };
 /* Checks a bounded number of schedules that are due for a check, and makes the jobs of their fires. Several processes
  * may call it at the same time. */
-DT_MUST_CHECK dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out,
-                                            struct dt_error *err);
+dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err);
 
 struct dt_schedule_zones {
     struct dt_str *v; /* in the arena */
     size_t n;
 };
-DT_MUST_CHECK dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
-                                                struct dt_error *err);
+dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
+                                  struct dt_error *err);
 /* Makes the schedules of a time zone due for a check, if their fires were computed with another version of tzdata.
  * stamp: the current version. *n: number of these schedules. */
-DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
-                                                  struct dt_error *err);
+dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
+                                    struct dt_error *err);
 
 /* Creates or replaces a schedule, and makes the jobs of its first fires. If set_paused is false, `paused` does not
  * change. *out: the schedule after the change, in the arena. NOT_FOUND: the topic does not exist. INVALID: as in
@@ -110,28 +109,26 @@ struct dt_schedule_put {
     /* out: created: the schedule is new; too_many, with INVALID: the token has too many schedules */
     bool created, too_many;
 };
-DT_MUST_CHECK dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put,
-                                              struct dt_schedule *out, struct dt_error *err);
+dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put, struct dt_schedule *out,
+                                struct dt_error *err);
 /* Pauses or resumes a schedule. NOT_FOUND: there is no such schedule. */
-DT_MUST_CHECK dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str name, bool paused,
-                                                struct dt_schedule *out, struct dt_error *err);
+dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str name, bool paused, struct dt_schedule *out,
+                                  struct dt_error *err);
 /* Deletes a schedule. If `cancel` is not set, the job of its next fire is kept. NOT_FOUND: there is no such
  * schedule. */
-DT_MUST_CHECK dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel,
-                                                 struct dt_error *err);
+dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel, struct dt_error *err);
 /* Makes a job of the schedule that is due at once. NOT_FOUND: there is no such schedule. INVALID: the job cannot be
  * stored. */
-DT_MUST_CHECK dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, struct dt_job *job,
-                                                  struct dt_error *err);
+dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, struct dt_job *job,
+                                    struct dt_error *err);
 /* Reads a schedule. NOT_FOUND: there is no such schedule. */
-DT_MUST_CHECK dt_status dt_store_schedule_get(dt_store *store, struct dt_str name, struct dt_arena *arena,
-                                              struct dt_schedule *out, struct dt_error *err);
+dt_status dt_store_schedule_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_schedule *out,
+                                struct dt_error *err);
 struct dt_schedule_list {
     struct dt_schedule *v; /* in the arena, without payloads */
     size_t n;
     bool more; /* there may be further schedules after the last one */
 };
 /* Lists schedules whose names are above `after`, in byte order, up to the end of the page. */
-DT_MUST_CHECK dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, struct dt_page_end end,
-                                               struct dt_arena *arena, struct dt_schedule_list *out,
-                                               struct dt_error *err);
+dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, struct dt_page_end end, struct dt_arena *arena,
+                                 struct dt_schedule_list *out, struct dt_error *err);

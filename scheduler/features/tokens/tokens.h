@@ -17,18 +17,18 @@ struct dt_token {
  * NEVER_MADE, WAIVED: they need none. Any other value in the row counts as ASKED. */
 enum dt_token_rule { DT_TOKENS_ASKED = 1, DT_TOKENS_NEVER_MADE, DT_TOKENS_WAIVED };
 /* Adds a token, and sets the rule to ASKED, even if all tokens are revoked later. EXISTS: a token has this name. */
-DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err);
+dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err);
 /* Changes the quotas of a token; a quota that is DT_QUOTA_KEPT does not change. *out: name, scopes, topics and quotas
  * of the token after the change. NOT_FOUND: there is no such token. */
-DT_MUST_CHECK dt_status dt_store_token_set(dt_store *store, struct dt_str name, const struct dt_quota_limits *quotas,
-                                           struct dt_arena *arena, struct dt_token *out, struct dt_error *err);
+dt_status dt_store_token_set(dt_store *store, struct dt_str name, const struct dt_quota_limits *quotas,
+                             struct dt_arena *arena, struct dt_token *out, struct dt_error *err);
 /* Deletes a token. NOT_FOUND: there is no such token. */
-DT_MUST_CHECK dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_error *err);
+dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_error *err);
 /* Lists all tokens. If a manual edit made the hash in a row invalid, no request can match that token. *rule (rule may
  * be NULL): the rule. *out is NULL and *n is 0 unless OK. */
-DT_MUST_CHECK dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
-                                            enum dt_token_rule *rule, struct dt_error *err);
-DT_MUST_CHECK dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err);
+dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt_token **out, size_t *n,
+                              enum dt_token_rule *rule, struct dt_error *err);
+dt_status dt_store_tokens_ask(dt_store *store, struct dt_error *err);
 /* Sets the rule to WAIVED: requests need no token until one is added. EXISTS: there are tokens already; nothing was
  * changed. */
-DT_MUST_CHECK dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);
+dt_status dt_store_tokens_waive(dt_store *store, struct dt_error *err);

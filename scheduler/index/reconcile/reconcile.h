@@ -28,8 +28,7 @@ typedef struct dt_reconciler dt_reconciler;
 
 /* Makes a reconciler. config and index are borrowed and must outlive it. If index is NULL (no Redis), a tick only
  * counts overdue jobs and tidies rows. If memory runs out, returns NOMEM, and *out is NULL. */
-DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_reconciler **out,
-                                          struct dt_error *err);
+dt_status dt_reconciler_new(const struct dt_config *config, dt_index *index, dt_reconciler **out, struct dt_error *err);
 /* Accepts NULL. */
 void dt_reconciler_free(dt_reconciler *reconciler);
 

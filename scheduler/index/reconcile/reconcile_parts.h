@@ -136,11 +136,11 @@ static inline bool dt_compare_active(const struct dt_compare *compare)
     return compare->phase != DT_COMPARE_IDLE;
 }
 /* Does one bounded step: compares, then repairs. Only MySQL can make it fail; the compare then ends. */
-DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
+dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct dt_error *err);
 
 /* Reads into r->held which topics of our shards have held sets: if a due row of one of these topics is not in the due
  * set, that is no mismatch. Fails only if memory runs out (NOMEM). */
-DT_MUST_CHECK dt_status dt_reconcile_list_held(dt_reconciler *r);
+dt_status dt_reconcile_list_held(dt_reconciler *r);
 
 /* ---- rebuild.c ---- */
 
@@ -150,7 +150,7 @@ bool dt_rebuild_active(const dt_reconciler *r);
 /* Ends the rebuild of shards that are not in `leads`. */
 void dt_rebuild_keep(dt_reconciler *r, const struct dt_shard_set *leads);
 /* Does one bounded step: adds and reads some pages. Fails only if MySQL fails. */
-DT_MUST_CHECK dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
+dt_status dt_rebuild_step(dt_reconciler *r, struct dt_error *err);
 
 /* ---- used by all files of the reconciler ---- */
 

@@ -30,7 +30,7 @@ struct dt_wanted {
 };
 
 /* Reads which partitions exist, from the information schema only. */
-DT_MUST_CHECK dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err);
+dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, struct dt_error *err);
 struct dt_tended {
     unsigned dropped;
     bool more; /* more partitions are still to be dropped */
@@ -39,12 +39,11 @@ struct dt_tended {
  * removed_jobs), and returns the partitions that exist afterwards. BUSY: another process changes partitions, or readers
  * block the change; some partitions may have been made or dropped. Runs DDL, which commits and invalidates prepared
  * statements. */
-DT_MUST_CHECK dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
-                                                 struct dt_partitions *partitions, struct dt_tended *done,
-                                                 struct dt_error *err);
+dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
+                                   struct dt_partitions *partitions, struct dt_tended *done, struct dt_error *err);
 /* Lists the partitions for jobs that finish within the next `days` days, according to the retentions of topics. */
-DT_MUST_CHECK dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days,
-                                                  struct dt_wanted *wanted, struct dt_error *err);
+dt_status dt_store_partitions_ahead(dt_store *store, int64_t now_ms, unsigned days, struct dt_wanted *wanted,
+                                    struct dt_error *err);
 
 /* ---- archiving (archive_store.c) ---- */
 
@@ -64,16 +63,15 @@ struct dt_archived {
                               * was moved */
 };
 /* Archives finished jobs whose leave_at has passed. If purge_at has passed too, removes the job instead. */
-DT_MUST_CHECK dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
-                                         struct dt_archived *out, struct dt_error *err);
+dt_status dt_store_archive(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
+                           struct dt_archived *out, struct dt_error *err);
 /* Frees the keys that finished jobs have kept for the time of history.keys; *done: number of freed keys. */
-DT_MUST_CHECK dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
-                                           struct dt_error *err);
+dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err);
 /* Reads some rows of the default partition. Moves a row if its partition exists now, and removes it if its retention is
  * over. *done: number of moved and removed rows. After the last row, the next call begins with the first
  * row. */
-DT_MUST_CHECK dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms,
-                                              size_t limit, size_t *done, struct dt_error *err);
+dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, int64_t now_ms, size_t limit,
+                                size_t *done, struct dt_error *err);
 
 /*
  * ---- searching one job in history; for the store only ----
@@ -105,28 +103,26 @@ struct dt_archive_search {
 
 struct dt_archive_search dt_archive_search_of(int64_t id);
 /* Reads the next partitions into the parameters. NOT_FOUND: no partitions are left. */
-DT_MUST_CHECK dt_status dt_archive_search_next(dt_db *db, struct dt_archive_search *search, struct dt_error *err);
+dt_status dt_archive_search_next(dt_db *db, struct dt_archive_search *search, struct dt_error *err);
 /* Must be called after the query, with its status. Returns whether to search further partitions. */
 bool dt_archive_search_more(struct dt_archive_search *search, dt_status status);
 
 /* Moves a dead job with its attempts from history back to `jobs`, inside the caller's transaction. In `jobs` the job is
  * still dead, and its row is locked. BUSY: the job is not in history any more. */
-DT_MUST_CHECK dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now_ms,
-                                              struct dt_error *err);
+dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now_ms, struct dt_error *err);
 
 /* ---- housekeeping; *done: number of rows that were found; 0: nothing is left to do now ---- */
 
 /* Housekeeping. Sets `near` in rows of the far band that fall due soon. If a manual edit ended a job or its attempt,
  * sets the columns that the edit did not (status of the attempt, times of archiving), and corrects the counters. *done:
  * number of far rows or of edited rows, whichever is larger. */
-DT_MUST_CHECK dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done,
-                                         struct dt_error *err);
+dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err);
 /* Removes notices of dead letters older than before_ms. No process sends them if the installation has no Kafka any
  * more. */
-DT_MUST_CHECK dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done,
-                                                 struct dt_error *err);
+dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done,
+                                   struct dt_error *err);
 
 /* Inside the caller's transaction, counts and completes jobs that a manual edit ended, as dt_store_promote does. ids:
  * their ids as a JSON list. The names of topics in `counts` are in the arena. */
-DT_MUST_CHECK dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids,
-                                      struct dt_counts *counts, struct dt_arena *arena, struct dt_error *err);
+dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
+                        struct dt_arena *arena, struct dt_error *err);

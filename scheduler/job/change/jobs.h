@@ -10,7 +10,7 @@
  * milliseconds since 1970. So if a server is restored from a copy, it continues above the numbers that it gave out
  * after the copy was made. dt_job_id uses 39 bits of a number: for the jobs of one home day, numbers repeat after 397
  * days. */
-DT_MUST_CHECK dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
+dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err);
 
 enum dt_insert_outcome {
     DT_INSERT_CREATED,
@@ -35,8 +35,8 @@ struct dt_insert {
  * was not answered, and the rows could not be read afterwards, so the jobs may exist or not. After any other status
  * nothing was written. maker: the random number of this process's block of ids, by which the process recognizes its
  * rows. *created_ms: MySQL's time of the transaction. */
-DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker,
-                                        int64_t *created_ms, struct dt_error *err);
+dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms,
+                          struct dt_error *err);
 
 /*
  * ---- one job (jobs_store.c) ----
@@ -47,38 +47,36 @@ DT_MUST_CHECK dt_status dt_store_insert(dt_store *store, struct dt_insert *const
  */
 
 /* Reads a job with its payload, from `jobs` or the archive. */
-DT_MUST_CHECK dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                                     struct dt_error *err);
+dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
 /* Finds the id of the job that has the key. NOT_FOUND: no job has it. */
-DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id,
-                                          struct dt_error *err);
+dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err);
 /* Sets *yes to whether the in-flight list of this shard has an attempt of the job. The list may change at once, so no
  * decision may depend on the answer. */
-DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
+dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
 /* Changes the members that the patch has. If no value changes, nothing is written. VERSION: the row has another
  * version. */
-DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
-                                       struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
+dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch, struct dt_arena *arena,
+                         struct dt_job *job, struct dt_error *err);
 /* Replaces the body of the unfinished job that has the body's topic and key: its times, message and policy. The count
  * of failures restarts; the id and the numbers of attempts continue. If retry is absent or ack_timeout is 0, the
  * topic's value is used; body->id is not used. The job's row is locked, so an attempt is claimed either before the
  * change, with the old body (then the result is TOO_LATE), or after it, with the new body. NOT_FOUND: no unfinished job
  * has the key, and nothing was changed. The caller may then insert the body with `replace` set. If that insert returns
  * SAME or CONFLICT, another caller has just inserted a job with the key. */
-DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
-                                         struct dt_job *job, struct dt_error *err);
+dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err);
 /* Cancels a job. OK: the job is cancelled, by this call or before. keep_attempt: an attempt in flight continues, and
  * only further attempts are cancelled. TOO_LATE: the job is finished, or an attempt is in flight; job->state and
  * job->attempt say which. */
-DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,
-                                        struct dt_job *job, struct dt_error *err);
+dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena, struct dt_job *job,
+                          struct dt_error *err);
 /* Makes a scheduled job due now. TOO_LATE: the job is not scheduled. */
-DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                                         struct dt_error *err);
+dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err);
 /* Makes a dead job scheduled again, due now, and resets its count of failures. NOT_DEAD: the job is not dead. */
-DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                                         struct dt_error *err);
+dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err);
 
 /* A job to find by an id in a command. */
 struct dt_command_job {
@@ -89,8 +87,8 @@ struct dt_command_job {
 };
 /* Finds jobs by the ids that commands use for them (jobs_ids.c). An archived job is found only if its own command gave
  * it the id. */
-DT_MUST_CHECK dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n,
-                                              struct dt_arena *arena, struct dt_error *err);
+dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n, struct dt_arena *arena,
+                                struct dt_error *err);
 
 struct dt_attempt {
     int64_t attempt, due_at_ms, dispatched_at_ms, finished_at_ms;
@@ -109,8 +107,8 @@ struct dt_attempt_list {
     bool more; /* there are further attempts after the last one */
 };
 /* Lists attempts in ascending order. NOT_FOUND: there is no such job. The list is empty unless OK. */
-DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter,
-                                          struct dt_arena *arena, struct dt_attempt_list *out, struct dt_error *err);
+dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter, struct dt_arena *arena,
+                            struct dt_attempt_list *out, struct dt_error *err);
 
 /*
  * A block of sequence numbers for new jobs, taken from MySQL as a whole, so that ids are known before the insert. Each
@@ -128,7 +126,7 @@ struct dt_id_block {   /* zero at first */
 
 /* Takes a new block if the current one has fewer than n numbers left; the numbers left are then never used. Statuses as
  * in store/store.h. */
-DT_MUST_CHECK dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
+dt_status dt_id_block_reserve(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err);
 /* Calls dt_id_block_reserve ahead of time, while no caller waits for an answer. If it fails, the next reserve tries
  * again. */
 void dt_id_block_refill(struct dt_id_block *block, dt_store *store, size_t n);

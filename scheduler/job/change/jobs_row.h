@@ -17,13 +17,13 @@ enum { DT_ROW_HEAD_COLUMNS = 0 DT_JOB_COLUMNS(DT_COLUMN_ONE, DT_COLUMN_ONE, DT_C
 /* Read a group of columns of the open query's current row into *job, from column `first` on; all other members are
  * zero. Texts are copied into the arena. In terminal states next_at_ms is 0, even if a manual edit left another value
  * in the column. NOMEM: memory ran out. CORRUPT: the state is not valid. */
-DT_MUST_CHECK dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
-DT_MUST_CHECK dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
-DT_MUST_CHECK dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
+dt_status dt_row_head(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
+dt_status dt_row_full(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
+dt_status dt_row_judged(const dt_db *db, unsigned first, struct dt_arena *arena, struct dt_job *job);
 
 /* Read an ENUM column that was selected as col+0. CORRUPT: the state is not valid. An attempt status of 'none' or NULL
  * is returned as NONE. */
-DT_MUST_CHECK dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
+dt_status dt_row_state(const dt_db *db, unsigned column, enum dt_job_state *out);
 enum dt_attempt_status dt_row_attempt_status(const dt_db *db, unsigned column);
 
 /* Returns the parameter that writes a member of CONTENT or EXTRA; used with DT_JOB_COLUMNS. */

@@ -60,7 +60,7 @@ static dt_status read_job_row(struct change *c, const char *sql, struct dt_param
     if (!dt_db_next(c->db))
         status = dt_fail(c->err, DT_NOT_FOUND, "no job %lld", (long long)c->id);
     else if ((status = dt_row_full(c->db, 0, c->arena, c->job)) != DT_OK)
-        dt_fail(c->err, status, "job %lld cannot be read: %s", (long long)c->id, dt_status_text(status));
+        status = dt_fail(c->err, status, "job %lld cannot be read: %s", (long long)c->id, dt_status_text(status));
     dt_status ended = dt_db_end(c->db, status == DT_NOT_FOUND || status == DT_OK ? c->err : NULL);
     return ended != DT_OK ? ended : status;
 }

@@ -33,15 +33,12 @@ struct dt_job_change {
  * continue. After any other status but OK, the caller must roll back. After NOT_FOUND of a replace, the caller may
  * insert the row with `replace` set, in the same transaction. If that insert returns SAME or CONFLICT, another job was
  * made meanwhile: the caller rolls back and tries again. */
-DT_MUST_CHECK dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change,
-                                         struct dt_error *err);
+dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change, struct dt_error *err);
 /* Reads a job with its payload as the open transaction sees it, from `jobs` or the archive. NOT_FOUND: there is no such
  * job. */
-DT_MUST_CHECK dt_status dt_job_read_in_txn(const struct dt_change_txn *txn, int64_t id, struct dt_job *job,
-                                           struct dt_error *err);
+dt_status dt_job_read_in_txn(const struct dt_change_txn *txn, int64_t id, struct dt_job *job, struct dt_error *err);
 /* Finds the job that has a key. NOT_FOUND: no job has it. */
-DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id,
-                                    struct dt_error *err);
+dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err);
 
 /* A request to pause or resume a topic. */
 struct dt_topic_pausing {
@@ -52,12 +49,12 @@ struct dt_topic_pausing {
 };
 /* Pauses or resumes a topic in the open transaction, which began at now_ms. Until the transaction ends, it keeps the
  * lock of all changes of topics. NOT_FOUND changes nothing, and the transaction may continue. */
-DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
-                                              struct dt_error *err);
+dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
+                                struct dt_error *err);
 
 /* Reads a topic, in a transaction or without one. NOT_FOUND: there is no such topic. */
-DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
-                                      struct dt_error *err);
+dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
+                        struct dt_error *err);
 /* Returns the lowest name above all names that begin with the prefix ("in." -> "in.\x7F"). Names have no byte above
  * 0x7E. Absent: memory ran out. */
 struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix);
@@ -75,12 +72,12 @@ struct dt_insert_rows {
 /* Inserts the rows in the open transaction, which began at now_ms; adds CREATED rows to *counts. EXISTS: an id is taken
  * (with `singly`, the row's outcome is ID_TAKEN instead). INVALID: the server refuses one of the rows. After any status
  * but OK, the caller must roll back. */
-DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
-                                         struct dt_counts *counts, struct dt_error *err);
+dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
+                           struct dt_counts *counts, struct dt_error *err);
 
 /* Inside the transaction that inserted the rows, offers those that are due to pops (dispatch/pop.h), so that a pop does
  * not wait for a leader. Leaders may offer them again, because the topic's delivery may have just changed. A pop skips
  * offers that are not due yet. room: space for DT_OFFER_COLUMNS parameters of each row. */
 #define DT_OFFER_COLUMNS 3
-DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,
-                                      struct dt_param *room, struct dt_error *err);
+dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms, struct dt_param *room,
+                        struct dt_error *err);

@@ -58,8 +58,8 @@ struct dt_job_list {
 /* Lists a page of jobs. Reads a bounded number of rows, but at least 10,000 unless the page is full earlier. Besides
  * the page, at most one row is in memory. The list is empty unless OK. If a job's time changes between two pages, or
  * the job moves to history, a list by time may have it twice or not at all. */
-DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
-                                      struct dt_job_list *out, struct dt_error *err);
+dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
+                        struct dt_job_list *out, struct dt_error *err);
 
 /* Appends the exclusive end of the range of keys that begin with the prefix, for statements that read a range of
  * job_keys. It is written as hexadecimal digits, because it may not be valid UTF-8. */

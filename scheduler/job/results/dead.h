@@ -42,5 +42,5 @@ struct dt_dead_groups {
 };
 
 /* Finds the groups. Opens no transaction, and locks nothing. */
-DT_MUST_CHECK dt_status dt_store_dead_groups(dt_store *store, const struct dt_dead_ask *ask, struct dt_arena *arena,
-                                             struct dt_dead_groups *out, struct dt_error *err);
+dt_status dt_store_dead_groups(dt_store *store, const struct dt_dead_ask *ask, struct dt_arena *arena,
+                               struct dt_dead_groups *out, struct dt_error *err);

@@ -31,16 +31,15 @@ struct dt_apply {
 /* Applies results in one transaction. Rows are locked in the order of their ids; several results of one job are applied
  * in the order given. If a row is locked, waits for it once (mysql.lock_timeout). If it is still locked, all results of
  * its job are BUSY, and the other results are applied. OK: every outcome is set and durable. */
-DT_MUST_CHECK dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results,
-                                       size_t n, struct dt_error *err);
+dt_status dt_store_apply(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
+                         struct dt_error *err);
 
 /* Applies results in one transaction, and stores those that are BUSY in the same transaction (table deferred_results),
  * to be applied later, so that after OK the caller can forget all results. some_wait: the table may have earlier
  * results. Then a result is also BUSY if the table has an earlier result of its job, and the call does not wait for
  * locked rows. */
-DT_MUST_CHECK dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map,
-                                                struct dt_apply *results, size_t n, bool some_wait,
-                                                struct dt_error *err);
+dt_status dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *map, struct dt_apply *results, size_t n,
+                                  bool some_wait, struct dt_error *err);
 /* A page of the deferred results, in the order in which they were stored. */
 struct dt_deferred_page {
     size_t limit;
@@ -52,8 +51,8 @@ struct dt_deferred_page {
  * or the job has earlier deferred results, its results are BUSY and stay stored. The other results are applied and
  * deleted. If several callers apply the same result, the second caller gets DUPLICATE, or extends a deadline once
  * more. */
-DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
-                                                struct dt_deferred_page *page, struct dt_error *err);
+dt_status dt_store_apply_deferred(dt_store *store, const struct dt_shard_map *map, struct dt_arena *arena,
+                                  struct dt_deferred_page *page, struct dt_error *err);
 
 /* ---- inside a transaction; for the store only ---- */
 
@@ -77,8 +76,8 @@ struct dt_results_txn {
  * ids, decides, and writes rows and outbox. Runs a handful of statements; a statement by id has at most 960 jobs. A
  * TIMED_OUT without an error code gets "ack_timeout". If it fails, the caller must roll back, and the outcomes are not
  * valid. BUSY, with DT_LOCK_NONE: a row has changed since it was read. */
-DT_MUST_CHECK dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
-                                                struct dt_error *err);
+dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_apply *results, size_t n,
+                                  struct dt_error *err);
 
 /* Adds two elements to a JSON array: HTTP status and duration of the answer. An absent value is null; if `answer` is
  * NULL, both are null. */
@@ -88,8 +87,8 @@ void dt_answer_put(struct dt_strbuf *text, const struct dt_answer *answer);
 typedef dt_status dt_results_work_fn(void *arg, const struct dt_results_txn *txn, struct dt_error *err);
 /* Begins a transaction with `locking`, runs the work, counts and commits. If another transaction interferes, repeats
  * all of it, with more locking. */
-DT_MUST_CHECK dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
-                                          dt_results_work_fn *work, void *arg, struct dt_error *err);
+dt_status dt_results_commit(dt_store *store, const struct dt_shard_map *map, enum dt_locking locking,
+                            dt_results_work_fn *work, void *arg, struct dt_error *err);
 
 /*
  * ---- the body of a result, the same on the results topic and over REST ----
@@ -107,9 +106,8 @@ struct dt_result_beside {
  * have that member. Otherwise the body may have the member, with the value that the caller set. Texts are copied into
  * the arena of the faults; texts of the error are cut to their limits, between characters. beside: NULL = there is no
  * object around the result. INVALID: faults were added. NOMEM: memory ran out. */
-DT_MUST_CHECK dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body,
-                                         const struct dt_result_beside *beside, struct dt_faults *faults,
-                                         struct dt_result *out);
+dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body, const struct dt_result_beside *beside,
+                           struct dt_faults *faults, struct dt_result *out);
 
 /* Returns the outcome as text: "applied", "duplicate" or "stale". */
 const char *dt_report_outcome(enum dt_outcome outcome);
