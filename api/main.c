@@ -172,9 +172,6 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_gate_expire(api->result_gate, now_us);
 }
 
-/* Starts the next part, unless an earlier one has failed. */
-#define START(part) (status = status == DT_OK ? (part) : status)
-
 /* Starts the runtimes of chores, and the thread that waits in MySQL for some of them. */
 static dt_status start_runtimes(struct server *s, struct dt_error *err)
 {
@@ -184,11 +181,11 @@ static dt_status start_runtimes(struct server *s, struct dt_error *err)
     dt_session_shorten(&s->brief, &s->config);
     s->stores = (struct dt_store_source){&s->brief, &s->ref};
     dt_status status = dt_chores_start(&urgent, &s->urgent, err);
-    START(dt_store_chores_start(&s->stores, s->api.clock, "chores", CHORE_THREADS, &s->chores, err));
-    START(dt_watcher_new(&watcher, &s->watcher, err));
+    DT_THEN(status, dt_store_chores_start(&s->stores, s->api.clock, "chores", CHORE_THREADS, &s->chores, err));
+    DT_THEN(status, dt_watcher_new(&watcher, &s->watcher, err));
     follower.watcher = s->watcher;
-    START(dt_clock_follower_new(&follower, &s->follower, err));
-    return START(dt_watcher_start(s->watcher, err));
+    DT_THEN(status, dt_clock_follower_new(&follower, &s->follower, err));
+    return DT_THEN(status, dt_watcher_start(s->watcher, err));
 }
 
 static dt_status start_server_parts(struct server *s, struct dt_error *err)
@@ -207,17 +204,17 @@ static dt_status start_server_parts(struct server *s, struct dt_error *err)
         (struct dt_session_env){.config = &s->config, .clock = clock, .ref = &s->ref, .answered_us = &s->answered_us};
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
-    START(start_runtimes(s, err));
-    START(dt_topic_cache_new(api->config, clock, &api->topics));
-    START(dt_overview_new(api, &api->overview));
-    START(dt_zone_files_new(NULL, &api->zones));
-    START(dt_quotas_start(&s->env, s->chores, &api->quotas, err));
-    START(dt_auth_new(!s->loopback, &api->auth));
+    DT_THEN(status, start_runtimes(s, err));
+    DT_THEN(status, dt_topic_cache_new(api->config, clock, &api->topics));
+    DT_THEN(status, dt_overview_new(api, &api->overview));
+    DT_THEN(status, dt_zone_files_new(NULL, &api->zones));
+    DT_THEN(status, dt_quotas_start(&s->env, s->chores, &api->quotas, err));
+    DT_THEN(status, dt_auth_new(!s->loopback, &api->auth));
     if (status == DT_OK)
         dt_auth_use_quotas(api->auth, api->quotas);
-    START(dt_index_writer_start(&s->env, api->topics, &api->index, err));
-    START(dt_committer_start(&s->env, api->topics, api->index, &api->committer, err));
-    START(dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err));
+    DT_THEN(status, dt_index_writer_start(&s->env, api->topics, &api->index, err));
+    DT_THEN(status, dt_committer_start(&s->env, api->topics, api->index, &api->committer, err));
+    DT_THEN(status, dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err));
     if (status != DT_OK)
         return status;
     const struct dt_gate_bounds jobs = {.chunk_rows = dt_committer_unit_rows(api->committer),
@@ -227,14 +224,14 @@ static dt_status start_server_parts(struct server *s, struct dt_error *err)
     const struct dt_gate_bounds results = {.chunk_rows = dt_results_batcher_unit(api->results),
                                            .rows = DT_RESULTS_QUEUE / 2};
     struct dt_features_env features = {.chores = s->chores, .config = &s->config, .clock = clock, .ref = &s->ref};
-    START(dt_gate_new("jobs", &jobs, &api->job_gate));
-    START(dt_gate_new("results", &results, &api->result_gate));
-    START(dt_workers_start(&s->env, api->activity, &api->workers, err));
-    START(dt_pop_room_start(&s->env, api, &api->pops, err));
-    START(dt_health_start(&s->env, s->urgent, api->topics, api->auth, api->index, &api->health, err));
+    DT_THEN(status, dt_gate_new("jobs", &jobs, &api->job_gate));
+    DT_THEN(status, dt_gate_new("results", &results, &api->result_gate));
+    DT_THEN(status, dt_workers_start(&s->env, api->activity, &api->workers, err));
+    DT_THEN(status, dt_pop_room_start(&s->env, api, &api->pops, err));
+    DT_THEN(status, dt_health_start(&s->env, s->urgent, api->topics, api->auth, api->index, &api->health, err));
     if (status == DT_OK)
         features.process = dt_health_process(api->health);
-    return START(dt_features_start(&features, &s->features, err));
+    return DT_THEN(status, dt_features_start(&features, &s->features, err));
 }
 
 /* Stops the parts. Running requests may finish; queued elements are committed and answered; batches answer with the
@@ -318,8 +315,7 @@ static dt_status migrate_schema(const struct dt_config *config, void (*applied)(
 {
     dt_store *store = NULL;
     dt_status status = dt_store_new(config, NULL, &store);
-    if (status == DT_OK)
-        status = dt_store_migrate(store, applied, err);
+    DT_THEN(status, dt_store_migrate(store, applied, err));
     dt_store_free(store);
     return status;
 }
@@ -343,8 +339,7 @@ static void reload_config(struct server *s)
     dt_status status = dt_config_load(&config, s->config_file, &err);
     if (status == DT_OK) {
         status = dt_log_level_parse(config.log_level, &level);
-        if (status == DT_OK)
-            status = dt_secrets_renew(&s->config, &config);
+        DT_THEN(status, dt_secrets_renew(&s->config, &config));
         if (status == DT_OK)
             dt_tls_files_renew(s->api.tls, &config);
         dt_config_clear(&config);
@@ -446,10 +441,8 @@ static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_
         return dt_fail(err, status, "[log] level: it must be debug, info, warn or error");
     dt_log_set_level(level);
     status = dt_http_is_local(s->config.http_listen, &s->loopback, err);
-    if (status == DT_OK)
-        status = read_certificate(&s->config, &s->api.tls, err);
-    if (status == DT_OK)
-        status = dt_db_library_init();
+    DT_THEN(status, read_certificate(&s->config, &s->api.tls, err));
+    DT_THEN(status, dt_db_library_init());
     if (status == DT_OK && s->config.api_migrate) {
         status = migrate_schema(&s->config, log_migration, err);
         *migrate_later = status == DT_UNAVAILABLE;
@@ -464,12 +457,9 @@ static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_
             status = checked;
     }
     dt_store_free(store);
-    if (status == DT_OK)
-        status = start_server_parts(s, err);
-    if (status == DT_OK)
-        status = require_token_beyond_loopback(s, err);
-    if (status == DT_OK)
-        status = dt_http_start(&s->api, s->router, expire_waits, &s->http, err);
+    DT_THEN(status, start_server_parts(s, err));
+    DT_THEN(status, require_token_beyond_loopback(s, err));
+    DT_THEN(status, dt_http_start(&s->api, s->router, expire_waits, &s->http, err));
     return status;
 }
 
@@ -490,8 +480,7 @@ static int run_server(struct server *s)
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels have the program and its version.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
                   1);
-    if (status == DT_OK)
-        status = wait_for_stop_signal(s, &set, migrate_later, &err);
+    DT_THEN(status, wait_for_stop_signal(s, &set, migrate_later, &err));
     if (status != DT_OK)
         DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)),
                DT_S("error", err.text[0] ? err.text : dt_status_text(status)));

@@ -34,12 +34,9 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
     char stored[DT_SCOPES_TEXT];
     dt_store *store = NULL;
     dt_status status = dt_token_judge(&ask, stored, &err);
-    if (status == DT_OK)
-        status = dt_token_quotas_parse(dt_str(token->quotas), &ask.quotas, &err);
-    if (status == DT_OK)
-        status = open_store(config, &store, &err);
-    if (status == DT_OK)
-        status = dt_token_new(store, &ask, text, &err);
+    DT_THEN(status, dt_token_quotas_parse(dt_str(token->quotas), &ask.quotas, &err));
+    DT_THEN(status, open_store(config, &store, &err));
+    DT_THEN(status, dt_token_new(store, &ask, text, &err));
     dt_store_free(store);
     if (status == DT_EXISTS) {
         fprintf(stderr, "duetime-api: a token named \"%s\" exists already\n", token->name);
@@ -65,8 +62,7 @@ int dt_command_list_tokens(const struct dt_config *config)
     size_t n = 0;
     dt_store *store;
     dt_status status = open_store(config, &store, &err);
-    if (status == DT_OK)
-        status = dt_store_token_list(store, &arena, &tokens, &n, NULL, &err);
+    DT_THEN(status, dt_store_token_list(store, &arena, &tokens, &n, NULL, &err));
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         char created[25];
         dt_time_format(tokens[i].created_at_ms, created);
@@ -86,8 +82,7 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
     size_t left = 1;
     dt_store *store;
     dt_status status = open_store(config, &store, &err);
-    if (status == DT_OK)
-        status = dt_store_token_revoke(store, dt_str(name), &err);
+    DT_THEN(status, dt_store_token_revoke(store, dt_str(name), &err));
     if (status == DT_OK)
         dt_topic_owners_follow(store);
     /* A hint for an operator who revokes the last token and expects that APIs no longer require one. */
@@ -108,8 +103,7 @@ int dt_command_waive_tokens(const struct dt_config *config)
     struct dt_error err = {0};
     dt_store *store;
     dt_status status = open_store(config, &store, &err);
-    if (status == DT_OK)
-        status = dt_store_tokens_waive(store, &err);
+    DT_THEN(status, dt_store_tokens_waive(store, &err));
     dt_store_free(store);
     if (status == DT_EXISTS) {
         fprintf(stderr, "duetime-api: %s: revoke them first\n", err.text);
@@ -176,8 +170,7 @@ dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_T
     dt_status status = dt_token_name_check(ask->name, err);
     if (status == DT_OK && !ask->scopes.p)
         status = dt_fail(err, DT_INVALID, "--scopes is missing: write, report, read or admin, separated by commas");
-    if (status == DT_OK)
-        status = dt_scopes_parse(ask->scopes, &bits, err);
+    DT_THEN(status, dt_scopes_parse(ask->scopes, &bits, err));
     if (status == DT_OK)
         format_canonical_scopes(bits, scopes);
     struct dt_error why = {0};
@@ -193,11 +186,9 @@ dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char tex
     struct dt_token token = {
         .name = ask->name, .topics = ask->topics.p ? ask->topics : dt_str(DT_TOPICS_ALL), .quotas = ask->quotas};
     dt_status status = dt_token_judge(ask, scopes, err);
-    if (status == DT_OK)
-        status = dt_auth_make_token(text, token.hash, err);
+    DT_THEN(status, dt_auth_make_token(text, token.hash, err));
     token.scopes = dt_str(scopes);
-    if (status == DT_OK)
-        status = dt_store_token_add(store, &token, err);
+    DT_THEN(status, dt_store_token_add(store, &token, err));
     if (status == DT_OK)
         dt_topic_owners_follow(store);
     return status;

@@ -395,18 +395,14 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
 {
     dt_service_waits(d->service, "waits for MySQL and its schema");
     dt_status status = dt_store_ping(d->store, err);
-    if (status == DT_OK)
-        status = dt_store_check_schema(d->store, err);
-    if (status == DT_OK)
-        status = dt_store_check_test_clock(d->store, err);
+    DT_THEN(status, dt_store_check_schema(d->store, err));
+    DT_THEN(status, dt_store_check_test_clock(d->store, err));
     if (status == DT_INVALID) { /* permanent, so it is not retried: dt_dispatcher_run returns it */
         d->wrong_clock = *err;
         return DT_OK;
     }
-    if (status == DT_OK)
-        status = dt_store_installation(d->store, &d->inst, err);
-    if (status == DT_OK)
-        status = dt_store_shard_range(d->store, &d->inst, &d->range, err);
+    DT_THEN(status, dt_store_installation(d->store, &d->inst, err));
+    DT_THEN(status, dt_store_shard_range(d->store, &d->inst, &d->range, err));
     d->kafka = (struct dt_kafka_env){
         .config = d->config, .installation = d->inst.name, .uuid = d->inst.uuid, .shards = d->inst.shards};
     return status;
@@ -417,9 +413,6 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
     dt_service_waits(d->service, "waits for Kafka");
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
-
-/* Starts the next part, unless an earlier part has failed to start. */
-#define START(part) (status = status == DT_OK ? (part) : status)
 
 /* Starts the parts that receive events. Other threads use their pointers while the remaining parts are started. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
@@ -437,9 +430,9 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
     dt_wake *wake = NULL;
     dt_status status = dt_heartbeat_start(env, &heartbeat);
     __atomic_store_n(&d->heartbeat, heartbeat, __ATOMIC_RELEASE);
-    START(dt_wake_start(d->config, d->inst.name, on_wake_message, d, &wake, err));
+    DT_THEN(status, dt_wake_start(d->config, d->inst.name, on_wake_message, d, &wake, err));
     __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
-    START(dt_due_watch_new(&due, d->watcher, &due_watch, err));
+    DT_THEN(status, dt_due_watch_new(&due, d->watcher, &due_watch, err));
     __atomic_store_n(&d->due_watch, due_watch, __ATOMIC_RELEASE);
     return status;
 }
@@ -489,21 +482,21 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                              .kafka = dt_kafka_parts_producer(d->kafka_parts),
                                              .process = d->process};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch);
-    START(dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err));
-    START(dt_kafka_parts_start(d->kafka_parts, err));
-    START(dt_hands_start(&hands, &d->hands, err));
+    DT_THEN(status, dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err));
+    DT_THEN(status, dt_kafka_parts_start(d->kafka_parts, err));
+    DT_THEN(status, dt_hands_start(&hands, &d->hands, err));
     d->servers.hands = d->hands;
-    START(dt_housekeeper_start(&house, &d->housekeeper, err));
-    START(dt_watcher_new(&watcher, &d->watcher, err));
+    DT_THEN(status, dt_housekeeper_start(&house, &d->housekeeper, err));
+    DT_THEN(status, dt_watcher_new(&watcher, &d->watcher, err));
     const struct dt_intake_env intake = {d->chores, d->config,     d->inst.name,          d->clock,  &d->ref,
                                          d,         get_shard_map, on_index_entries_lost, d->watcher};
     const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, on_clock_changed};
-    START(dt_intake_start(&intake, &d->intake, err));
-    START(dt_features_start(&features, &d->features, err));
-    START(dt_examiner_start(&examiner, &d->examiner));
-    START(start_listening(d, &heartbeat, err));
-    START(dt_clock_follower_new(&follower, &d->follower, err));
-    return START(dt_watcher_start(d->watcher, err));
+    DT_THEN(status, dt_intake_start(&intake, &d->intake, err));
+    DT_THEN(status, dt_features_start(&features, &d->features, err));
+    DT_THEN(status, dt_examiner_start(&examiner, &d->examiner));
+    DT_THEN(status, start_listening(d, &heartbeat, err));
+    DT_THEN(status, dt_clock_follower_new(&follower, &d->follower, err));
+    return DT_THEN(status, dt_watcher_start(d->watcher, err));
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
@@ -544,7 +537,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .outbox = wake_own_outbox,
                                        .stopped = on_loop_stopped,
                                        .random = random_number};
-    return START(dt_elector_start(&elector, &d->elector, err));
+    return DT_THEN(status, dt_elector_start(&elector, &d->elector, err));
 }
 
 /* Ends the parts. A part that calls other parts ends before them. Three parts call each other in a ring: the source of
@@ -596,11 +589,11 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
         status = dt_heartbeat_start(&beats, &heartbeat);
-    START(retry_until_ready(d, DT_OUTAGE_KAFKA, reach_kafka));
+    DT_THEN(status, retry_until_ready(d, DT_OUTAGE_KAFKA, reach_kafka));
     d->kafka_away = false;
     dt_heartbeat_stop(heartbeat);
-    START(start_electing(d, err));
-    START(start_helpers(d, err));
+    DT_THEN(status, start_electing(d, err));
+    DT_THEN(status, start_helpers(d, err));
     if (status == DT_OK) {
         DT_LOG(INFO, "dispatcher", "ready", DT_S("installation", d->inst.name), DT_I("shards", d->inst.shards),
                DT_S("owner", d->owner));
@@ -636,7 +629,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     const struct dt_loop_table_env loops = {&d->loop_env, d, signal_news, on_shard_released};
     dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
-    START(dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err));
+    DT_THEN(status, dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err));
     /* Some members that the parts borrow are set later, but before the parts start. */
     const struct dt_kafka_parts_env kafka = {
         .kafka = &d->kafka,
@@ -648,10 +641,10 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
             {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
         .topics_changed = announce_all};
     d->kafka.config = config;
-    START(dt_mailbox_new(&d->mailbox));
-    START(dt_loop_table_new(&loops, &d->loops));
-    START(dt_store_new(config, &d->ref, &d->store));
-    START(dt_kafka_parts_new(&kafka, &d->kafka_parts));
+    DT_THEN(status, dt_mailbox_new(&d->mailbox));
+    DT_THEN(status, dt_loop_table_new(&loops, &d->loops));
+    DT_THEN(status, dt_store_new(config, &d->ref, &d->store));
+    DT_THEN(status, dt_kafka_parts_new(&kafka, &d->kafka_parts));
     if (status != DT_OK) {
         dt_dispatcher_free(d);
         return dt_fail(err, status, "cannot start");

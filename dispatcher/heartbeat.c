@@ -179,8 +179,7 @@ static int64_t tick_heartbeat(void *arg, void *store)
     const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;
     const bool beats = atomic_exchange(&h->asked, false) || dt_clock_mono_us(h->env.clock) - h->beat_us >= every_us;
     dt_status status = read_processes(h, store, beats, &err);
-    if (status == DT_OK)
-        status = check_chores(h, store, &err);
+    DT_THEN(status, check_chores(h, store, &err));
     if (beats)
         h->beat_us = dt_clock_mono_us(h->env.clock);
     dt_outage_look(dt_clock_mono_us(dt_clock_system()));

@@ -402,10 +402,8 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     h->tidies = (struct dt_chore){.name = "offers", .tick = tick_cleanup, .arg = h};
     h->audits = (struct dt_chore){.name = "audit", .tick = tick_audit, .arg = h};
     dt_status status = dt_audit_new(&h->audit);
-    if (status == DT_OK)
-        status = dt_index_new(env->config, env->installation, env->clock, &h->index, err);
-    if (status == DT_OK)
-        status = dt_reconciler_new(env->config, h->index, &h->reconciler, err);
+    DT_THEN(status, dt_index_new(env->config, env->installation, env->clock, &h->index, err));
+    DT_THEN(status, dt_reconciler_new(env->config, h->index, &h->reconciler, err));
     if (status != DT_OK) {
         dt_housekeeper_stop(h);
         return status;

@@ -59,8 +59,7 @@ static dt_status maintain_errors(dt_inbox_chore *c, struct dt_error *err)
     do
         status = dt_store_purge_inbox(c->store, before_ms, &purged, err);
     while (status == DT_OK && purged > 0 && !dt_thread_stopping(&c->thread));
-    if (status == DT_OK)
-        status = dt_store_count_inbox_errors(c->store, &n, err);
+    DT_THEN(status, dt_store_count_inbox_errors(c->store, &n, err));
     if (status == DT_OK)
         dt_metric_set(c->errors, (double)n);
     return status;
@@ -119,8 +118,7 @@ static void run_mover(void *arg)
         int64_t pause_us = 0;
         dt_status status = maintain_errors(c, &err);
         bool some = false;
-        if (status == DT_OK)
-            status = dt_store_look_at_inbox(&c->mover, &some, &err);
+        DT_THEN(status, dt_store_look_at_inbox(&c->mover, &some, &err));
         if (status == DT_OK && some) {
             status = move_rows(c, &pause_us, &err);
         } else {
@@ -158,17 +156,14 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_restin
     c->refused = dt_counter(name, help, "outcome=\"refused\"");
     c->errors = dt_gauge("duetime_inbox_errors", "Rows of job_inbox with an error, up to 100,000.", "");
     dt_status status = dt_mailbox_new(&c->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &c->store);
+    DT_THEN(status, dt_store_new(env->config, env->ref, &c->store));
     if (status == DT_OK) {
         dt_store_act_as(c->store, DT_STR_LIT("inbox"));
         c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
         status = dt_json_new(&c->mover.json);
     }
-    if (status == DT_OK)
-        status = dt_index_new(env->config, env->installation, env->clock, &c->index, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&c->thread, "inbox", run_mover, c, err);
+    DT_THEN(status, dt_index_new(env->config, env->installation, env->clock, &c->index, err));
+    DT_THEN(status, dt_thread_start(&c->thread, "inbox", run_mover, c, err));
     if (status != DT_OK) {
         dt_inbox_chore_stop(c);
         return status;

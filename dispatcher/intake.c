@@ -12,10 +12,8 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
     if (!intake)
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_schedule_maker_start(env, &intake->schedules, err);
-    if (status == DT_OK)
-        status = dt_operation_runner_start(env, &intake->operations, err);
-    if (status == DT_OK)
-        status = dt_inbox_chore_start(env, intake->operations, intake->schedules, &intake->inbox, err);
+    DT_THEN(status, dt_operation_runner_start(env, &intake->operations, err));
+    DT_THEN(status, dt_inbox_chore_start(env, intake->operations, intake->schedules, &intake->inbox, err));
     if (status == DT_OK)
         *out = intake;
     else

@@ -147,16 +147,14 @@ static dt_status serve_until_signal(const struct dt_config *config, struct signa
     dt_metrics_server *metrics = NULL;
     uint16_t port = 0;
     dt_status status = dt_db_library_init();
-    if (status == DT_OK)
-        status = dt_dispatcher_new(config, dt_clock_system(), random_number, &signals->dispatcher, err);
+    DT_THEN(status, dt_dispatcher_new(config, dt_clock_system(), random_number, &signals->dispatcher, err));
     if (status != DT_OK)
         return status;
     dt_assert_hook(dt_dispatcher_died, signals->dispatcher);
     dt_dispatcher_tells(signals->dispatcher, &signals->service);
     status = dt_metrics_server_start(config->dispatch_metrics_listen, (uint16_t)config->dispatch_metrics_port, &port,
                                      &metrics, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&thread, "signals", wait_for_signals, signals, err);
+    DT_THEN(status, dt_thread_start(&thread, "signals", wait_for_signals, signals, err));
     if (status == DT_OK) {
         DT_LOG(INFO, "main", "started", DT_S("version", DUETIME_VERSION), DT_I("pid", getpid()),
                DT_I("metrics_port", port));

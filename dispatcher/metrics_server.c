@@ -151,12 +151,9 @@ dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *b
                            ? DT_OK
                            : dt_fail(err, DT_SYSTEM, "cannot listen for /metrics on %.60s, port %u: %s", listen,
                                      (unsigned)port, strerror(errno));
-    if (status == DT_OK)
-        status = dt_conns_new(&rules, &events, NULL, dt_clock_system(), &server->conns, err);
-    if (status == DT_OK)
-        status = dt_conns_listen(server->conns, server->listener, NULL, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&server->thread, "metrics", serve_metrics, server, err);
+    DT_THEN(status, dt_conns_new(&rules, &events, NULL, dt_clock_system(), &server->conns, err));
+    DT_THEN(status, dt_conns_listen(server->conns, server->listener, NULL, err));
+    DT_THEN(status, dt_thread_start(&server->thread, "metrics", serve_metrics, server, err));
     if (status != DT_OK) {
         dt_metrics_server_stop(server);
         return status;

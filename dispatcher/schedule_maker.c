@@ -125,8 +125,7 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_res
     m->returned = dt_counter(name, help, "outcome=\"returned\"");
     m->resting.chore = (struct dt_chore){.name = "schedules", .tick = tick_schedules, .arg = m};
     dt_status status = dt_zone_files_new(NULL, &m->zones);
-    if (status == DT_OK)
-        status = dt_index_new(env->config, env->installation, env->clock, &m->index, err);
+    DT_THEN(status, dt_index_new(env->config, env->installation, env->clock, &m->index, err));
     m->fires = (struct dt_fire_maker){.zones = m->zones, .arena = &m->arena};
     if (status != DT_OK) {
         dt_schedule_maker_stop(&m->resting);

@@ -119,10 +119,8 @@ static int run_with_api(struct dt_cli *cli)
         status = dt_fail(&err, DT_INVALID, "--output: \"%.80s\" is not table, wide or json", output);
     if (status == DT_OK && json && cli->form == DT_CLI_WIDE)
         status = dt_fail(&err, DT_INVALID, "--json and --output %.80s contradict each other", output);
-    if (status == DT_OK)
-        status = dt_cli_settings_read(cli->call, &cli->settings, &err);
-    if (status == DT_OK)
-        status = dt_rest_new(&cli->settings, &cli->rest, &err);
+    DT_THEN(status, dt_cli_settings_read(cli->call, &cli->settings, &err));
+    DT_THEN(status, dt_rest_new(&cli->settings, &cli->rest, &err));
     int code = status == DT_OK ? find_runner(cli->call)(cli) : dt_cli_failed(status, &err);
     dt_rest_free(cli->rest);
     dt_cli_settings_clear(&cli->settings);

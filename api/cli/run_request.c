@@ -71,8 +71,7 @@ static int find_job_id(struct dt_cli *cli, char id[32])
     struct dt_cli_call plain = {.verb = cli->call->verb};
     struct dt_error err = {0};
     dt_status status = begin_exchange(&x);
-    if (status == DT_OK)
-        status = dt_cli_request_build(&plain, "/v1/topics/{topic}/jobs/{key}", cli->call->args, &x.request, &err);
+    DT_THEN(status, dt_cli_request_build(&plain, "/v1/topics/{topic}/jobs/{key}", cli->call->args, &x.request, &err));
     int code = status == DT_OK ? send_request(cli, &x, "GET", 0) : dt_cli_failed(status, &err);
     if (code == DT_CLI_DONE) {
         const struct dt_str text = dt_json_text_of(x.json, dt_json_root(x.json), "id");
@@ -97,8 +96,7 @@ int dt_cli_run_request(struct dt_cli *cli)
     if (code != DT_CLI_DONE)
         return code;
     dt_status status = begin_exchange(&x);
-    if (status == DT_OK)
-        status = dt_cli_request_build(call, call->verb->path, by_key ? one : call->args, &x.request, &err);
+    DT_THEN(status, dt_cli_request_build(call, call->verb->path, by_key ? one : call->args, &x.request, &err));
     code = status == DT_OK ? send_and_show(cli, &x, 0) : dt_cli_failed(status, &err);
     end_exchange(&x);
     return code;
@@ -115,13 +113,10 @@ int dt_cli_run_set(struct dt_cli *cli)
     int code = DT_CLI_DONE;
     dt_status status = begin_exchange(&there);
     dt_status begun = begin_exchange(&x);
-    if (status == DT_OK)
-        status = begun;
-    if (status == DT_OK)
-        status = dt_cli_request_build(&plain, path, cli->call->args, &there.request, &err);
+    DT_THEN(status, begun);
+    DT_THEN(status, dt_cli_request_build(&plain, path, cli->call->args, &there.request, &err));
     const struct dt_rest_request get = {.method = "GET", .path = there.request.path.p};
-    if (status == DT_OK)
-        status = dt_rest_ask(cli->rest, &get, &there.answer, &err);
+    DT_THEN(status, dt_rest_ask(cli->rest, &get, &there.answer, &err));
     if (status == DT_OK && there.answer.status != 404) {
         code = dt_cli_judge(cli, &there.answer);
         present = there.answer.body.n ? dt_strbuf_str(&there.answer.body) : present;
@@ -149,8 +144,7 @@ int dt_cli_run_pop(struct dt_cli *cli)
     dt_status status = begin_exchange(&x);
     if (status == DT_OK && wait && dt_duration_parse(dt_str(wait), &wait_ms) != DT_OK)
         status = dt_fail(&err, DT_INVALID, "--wait: \"%.80s\" is not a duration", wait);
-    if (status == DT_OK)
-        status = dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &x.request, &err);
+    DT_THEN(status, dt_cli_request_build(cli->call, cli->call->verb->path, cli->call->args, &x.request, &err));
     dt_json_begin_array(&topics, NULL);
     for (unsigned i = 0; i < cli->call->n_args; i++)
         dt_json_put_word(&topics, NULL, cli->call->args[i]);
@@ -455,10 +449,8 @@ int dt_cli_run_watch(struct dt_cli *cli)
     w.list = dt_cli_list_begin(cli, DT_CLI_JOB);
     if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1))
         status = dt_fail(&err, DT_INVALID, "--interval: \"%.80s\" is not a duration", interval);
-    if (status == DT_OK)
-        status = dt_cli_request_build(call, path, call->args, &w.request, &err);
-    if (status == DT_OK)
-        status = dt_json_new(&w.json);
+    DT_THEN(status, dt_cli_request_build(call, path, call->args, &w.request, &err));
+    DT_THEN(status, dt_json_new(&w.json));
     if (status == DT_OK && !w.list)
         status = dt_fail(&err, DT_NOMEM, "out of memory");
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};

@@ -216,10 +216,8 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
     struct dt_cli_settings above = {0};
     *out = (struct dt_cli_settings){.timeout_ms = TIMEOUT_MS};
     dt_status status = replace_text(&out->url, URL_DEFAULT, err);
-    if (status == DT_OK)
-        status = read_contexts(call, out, err);
-    if (status == DT_OK)
-        status = read_overrides(call, &above, err);
+    DT_THEN(status, read_contexts(call, out, err));
+    DT_THEN(status, read_overrides(call, &above, err));
     if (status == DT_OK && above.url && strcmp(above.url, out->url) != 0) {
         free(out->token); /* a token that is stored in a context is sent only to the URL of this context */
         out->token = NULL;

@@ -310,8 +310,7 @@ static dt_status add_json(struct dt_strbuf *out, const char *value, const char *
     dt_status status = value[0] == '@' ? read_file(value + 1, &text, err) : DT_OK;
     if (value[0] != '@')
         dt_strbuf_adds(&text, value);
-    if (status == DT_OK)
-        status = dt_json_new(&json);
+    DT_THEN(status, dt_json_new(&json));
     if (status == DT_OK && dt_json_parse(json, dt_strbuf_str(&text), &limits, &why) != DT_OK)
         status = dt_fail(err, DT_INVALID, "--%s: not valid JSON: %.200s", name, why.text);
     if (status == DT_OK)
@@ -453,12 +452,9 @@ dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str pre
     if (request->body.n == 0)
         dt_strbuf_adds(&request->body, "{}");
     dt_status status = dt_json_new(&old);
-    if (status == DT_OK)
-        status = dt_json_new(&new);
-    if (status == DT_OK)
-        status = dt_json_parse(old, present, &limits, err);
-    if (status == DT_OK)
-        status = dt_json_parse(new, dt_strbuf_str(&request->body), &limits, err);
+    DT_THEN(status, dt_json_new(&new));
+    DT_THEN(status, dt_json_parse(old, present, &limits, err));
+    DT_THEN(status, dt_json_parse(new, dt_strbuf_str(&request->body), &limits, err));
     if (status != DT_OK)
         goto out;
     const struct dt_json_node *there = dt_json_root(old);

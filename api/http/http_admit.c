@@ -281,8 +281,7 @@ static bool check_query(struct dt_exchange *e)
         if (stop == p)
             continue;
         status = decode_parameter(&req->arena, p, (size_t)((equals ? equals : stop) - p), &pair.name);
-        if (status == DT_OK)
-            status = decode_parameter(&req->arena, value, (size_t)(stop - value), &pair.value);
+        DT_THEN(status, decode_parameter(&req->arena, value, (size_t)(stop - value), &pair.value));
         if (status != DT_OK)
             break;
         if (!is_name_in_list(req->route->query, pair.name))

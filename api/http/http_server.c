@@ -91,10 +91,8 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
         status = dt_networks_parse(dt_str(api->config->http_trusted_proxies), &http->proxies, err);
     else
         (void)dt_fail(err, status, "the HTTP server cannot start");
-    if (status == DT_OK)
-        status = dt_http_listen(api->config, &http->listeners, err);
-    if (status == DT_OK)
-        status = start_threads(http, err);
+    DT_THEN(status, dt_http_listen(api->config, &http->listeners, err));
+    DT_THEN(status, start_threads(http, err));
     if (status != DT_OK) {
         dt_http_stop(http);
         return status;

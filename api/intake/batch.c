@@ -594,8 +594,7 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     err.text[0] = '\0';
     dt_json *json = dt_scratch_json();
     dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;
-    if (status == DT_OK)
-        status = batch->kind->decode(&batch->terms, json, keep, chunk, &faults, &err);
+    DT_THEN(status, batch->kind->decode(&batch->terms, json, keep, chunk, &faults, &err));
     if (status == DT_OK && !record_key(batch, chunk))
         status = DT_NOMEM;
     if (status == DT_OK) {

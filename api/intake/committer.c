@@ -413,8 +413,7 @@ static dt_status ensure_topics(struct worker *w, struct dt_unit *units, struct d
         return DT_OK;
     }
     dt_view_release(view);
-    if (status == DT_OK)
-        status = dt_topic_cache_refresh(c->topics, DT_SNAPSHOT_TOPICS, w->session.store, err);
+    DT_THEN(status, dt_topic_cache_refresh(c->topics, DT_SNAPSHOT_TOPICS, w->session.store, err));
     if (status == DT_OK)
         *out = dt_topic_cache_view(c->topics);
     return status;
@@ -528,8 +527,7 @@ static void commit_units(struct worker *w, struct dt_unit *units)
             unit->rows[i].misfit = (struct dt_callback_misfit){0};
         }
     dt_status status = dt_session_begin(&w->session, &err);
-    if (status == DT_OK)
-        status = ensure_topics(w, units, &view, &err);
+    DT_THEN(status, ensure_topics(w, units, &view, &err));
     if (status == DT_OK) {
         size_t n = collect_rows(w, units, view);
         dt_view_release(view);

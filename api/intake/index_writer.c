@@ -277,8 +277,7 @@ static void write_round(dt_index_writer *w, const struct round *round, bool idle
     if (written == DT_OK && (idle || !atomic_load(&w->up))) {
         status = w->index ? DT_OK : dt_fail(&err, DT_UNAVAILABLE, "not connected to Redis yet");
         DT_FAIL_POINT_STATUS("index.probe", status, &err);
-        if (status == DT_OK)
-            status = dt_index_probe(w->index, &err);
+        DT_THEN(status, dt_index_probe(w->index, &err));
     }
     w->tried_us = dt_clock_mono_us(w->env->clock);
     for (size_t i = 0; written != DT_OK && i < sizeof(w->outbox) / sizeof(w->outbox[0]); i++)

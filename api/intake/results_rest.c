@@ -293,8 +293,7 @@ static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
             r->applies[n++].bound = reports->bound;
         }
     dt_status status = dt_session_begin(&r->session, &err);
-    if (status == DT_OK)
-        status = dt_topic_cache_refresh(r->topics, DT_SNAPSHOT_TOPICS, r->session.store, &err);
+    DT_THEN(status, dt_topic_cache_refresh(r->topics, DT_SNAPSHOT_TOPICS, r->session.store, &err));
     if (status == DT_OK) {
         struct dt_view *view = dt_topic_cache_view(r->topics);
         int64_t begun_us = dt_clock_mono_us(r->env->clock);

@@ -492,8 +492,7 @@ static void decode_element(struct run *run, size_t i, struct dt_str text, const 
     struct dt_json_limits limits = dt_job_json_limits(rules->json_depth);
     dt_json *json = dt_scratch_json();
     dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;
-    if (status == DT_OK)
-        status = decode_command(run, i, json, rules, &faults);
+    DT_THEN(status, decode_command(run, i, json, rules, &faults));
     if (status == DT_OK)
         check_token(run, i);
     else if (status == DT_NOMEM)
@@ -511,8 +510,7 @@ static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules 
     enum dt_next next = DT_REPLY;
     dt_json *json = NULL;
     dt_status status = dt_json_new(&json);
-    if (status == DT_OK)
-        status = dt_json_parse(json, req->body, &limits, &err);
+    DT_THEN(status, dt_json_parse(json, req->body, &limits, &err));
     if (status != DT_OK) {
         next = dt_answer_status(req, status, NULL, &err);
         goto out;

@@ -408,9 +408,8 @@ static void claim_for_ready_line(dt_pop_room *room)
         const size_t bytes = dt_pop_bytes(room->api, served.max, DT_POP_BYTES);
         if (dt_hold_exactly(&room->hold, DT_POP_ROOM_EACH * bytes)) {
             status = dt_session_begin(&room->session, &err);
-            if (status == DT_OK)
-                status = dt_pop_take(room->api, room->session.store, &wish, served.takers, served.n, bytes,
-                                     &room->arena, &popped, &err);
+            DT_THEN(status, dt_pop_take(room->api, room->session.store, &wish, served.takers, served.n, bytes,
+                                        &room->arena, &popped, &err));
             if (popped.n && served.by_command)
                 popped.names = dt_command_name_jobs(room->session.store, &room->arena, &popped);
             dt_session_end(&room->session);
@@ -454,8 +453,7 @@ static void poll_offers(dt_pop_room *room)
     }
     pthread_mutex_unlock(&room->lock);
     dt_status status = fine ? dt_session_begin(&room->session, &err) : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_store_pop_look(room->session.store, topics, n, seen, &err);
+    DT_THEN(status, dt_store_pop_look(room->session.store, topics, n, seen, &err));
     dt_session_end(&room->session);
     record_outage(room, status, &err);
     pthread_mutex_lock(&room->lock);
@@ -560,10 +558,8 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     dt_status status = DT_OK;
     if (room->epoll_fd < 0 || room->wake_fd < 0 || epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, room->wake_fd, &event) != 0)
         status = DT_SYSTEM;
-    if (status == DT_OK)
-        status = dt_session_init(&room->session, env);
-    if (status == DT_OK)
-        status = dt_thread_start(&room->thread, "pops", run_pop_thread, room, NULL);
+    DT_THEN(status, dt_session_init(&room->session, env));
+    DT_THEN(status, dt_thread_start(&room->thread, "pops", run_pop_thread, room, NULL));
     if (status != DT_OK) {
         dt_pop_room_free(room);
         return dt_fail(err, status, "the thread for waiting pops cannot start");

@@ -242,8 +242,7 @@ dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
     size_t n = 0;
     enum dt_token_rule rule = DT_TOKENS_ASKED;
     dt_status status = dt_store_token_list(store, &arena, &tokens, &n, &rule, err);
-    if (status == DT_OK)
-        status = dt_auth_set(auth, tokens, n, rule);
+    DT_THEN(status, dt_auth_set(auth, tokens, n, rule));
     dt_arena_clear(&arena);
     if (status == DT_OK) {
         /* the row no longer says that tokens are required: a manual edit, or a restored backup */

@@ -322,8 +322,7 @@ static void count_pending(dt_quotas *q, dt_store *store, dt_tenant **all, size_t
         struct dt_arena arena = {0};
         size_t topics = 0;
         dt_status status = dt_store_quota_apis(store, &q->apis, &err);
-        if (status == DT_OK)
-            status = dt_store_pending(store, &arena, &pending, &topics, &err);
+        DT_THEN(status, dt_store_pending(store, &arena, &pending, &topics, &err));
         if (status != DT_OK)
             DT_LOG(DEBUG, "quotas", "pending jobs of tokens were not counted", DT_S("error", err.text));
         pthread_mutex_lock(&q->lock); /* protects the topics of the tokens (tenants) */
@@ -474,8 +473,7 @@ void dt_quotas_stop(dt_quotas *q)
     if (!atomic_load(&q->used) || dt_session_init(&session, q->env) != DT_OK)
         return;
     dt_status status = dt_session_begin(&session, &err);
-    if (status == DT_OK)
-        status = dt_quotas_write_usage(q, session.store, &err);
+    DT_THEN(status, dt_quotas_write_usage(q, session.store, &err));
     if (status != DT_OK)
         DT_LOG(DEBUG, "quotas", "the usage of tokens was not written to MySQL", DT_S("error", err.text));
     dt_session_end(&session);

@@ -289,8 +289,7 @@ static dt_status load_topics(dt_topic_cache *cache, dt_store *store, struct dt_e
     if (view->topics) {
         status = read_topics(view->topics, store, err);
     }
-    if (status == DT_OK)
-        status = dt_store_cursor_key(store, view->cursor_key, err);
+    DT_THEN(status, dt_store_cursor_key(store, view->cursor_key, err));
     if (status == DT_OK) {
         pthread_mutex_lock(&cache->publish);
         struct dt_view *old = cache->view;
@@ -379,8 +378,7 @@ static dt_status ensure_topics_in_one_call(dt_topic_cache *cache, dt_store *stor
             wish->status = dt_view_topic(view, wish->name) ? DT_OK : DT_INVALID;
         dt_view_release(view);
     }
-    if (status == DT_OK)
-        status = dt_store_topics_ensure(store, missing, n_missing, err);
+    DT_THEN(status, dt_store_topics_ensure(store, missing, n_missing, err));
     for (size_t i = 0, m = 0; status == DT_OK && i < n; i++) {
         if (m < n_missing && missing[m].terms == &terms[i])
             wishes[i].status = missing[m++].status;

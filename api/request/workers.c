@@ -441,8 +441,7 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
     pool->slicers = calloc((size_t)config->api_batch_threads, sizeof(*pool->slicers));
     dt_status status = pool->workers && pool->slicers ? DT_OK : DT_NOMEM;
     pthread_mutex_lock(&pool->lock);
-    if (status == DT_OK)
-        status = add_worker_locked(pool);
+    DT_THEN(status, add_worker_locked(pool));
     if (status == DT_OK && config->api_batch_threads > 0)
         status = add_slicer_locked(pool);
     pthread_mutex_unlock(&pool->lock);

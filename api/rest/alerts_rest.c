@@ -179,8 +179,7 @@ dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, stru
     struct dt_alert_setting wanted;
     struct dt_alert_setting had;
     dt_status status = dt_alert_setting_read(json, out->alerts, faults->arena, &wanted);
-    if (status == DT_OK)
-        status = dt_alert_setting_read(json, there ? there->alerts : DT_STR_NONE, faults->arena, &had);
+    DT_THEN(status, dt_alert_setting_read(json, there ? there->alerts : DT_STR_NONE, faults->arena, &had));
     if (status != DT_OK || !wanted.secret.p)
         return status;
     const bool widen = dt_callback_places_widen(&(struct dt_callback_places){.url = had.url},

@@ -334,15 +334,11 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
     struct dt_process_finding *told = NULL;
     struct dt_ending_numbers *ending = NULL;
     dt_status status = dt_store_processes(x->store, &x->arena, &processes, &x->found.n_processes, err);
-    if (status == DT_OK)
-        status =
-            dt_store_topics_overdue(x->store, x->found.now_ms, DUE_ROWS, &x->arena, &overdue, &x->found.n_overdue, err);
-    if (status == DT_OK)
-        status = dt_store_count_inbox_errors(x->store, &x->found.inbox_errors, err);
-    if (status == DT_OK)
-        status = dt_store_findings(x->store, &x->arena, &told, &x->found.n_told, err);
-    if (status == DT_OK)
-        status = dt_store_ending_numbers(x->store, &x->arena, &ending, &x->found.n_ending, err);
+    DT_THEN(status, dt_store_topics_overdue(x->store, x->found.now_ms, DUE_ROWS, &x->arena, &overdue,
+                                            &x->found.n_overdue, err));
+    DT_THEN(status, dt_store_count_inbox_errors(x->store, &x->found.inbox_errors, err));
+    DT_THEN(status, dt_store_findings(x->store, &x->arena, &told, &x->found.n_told, err));
+    DT_THEN(status, dt_store_ending_numbers(x->store, &x->arena, &ending, &x->found.n_ending, err));
     x->found.ending = ending;
     x->found.told = told;
     x->found.config = x->api->config;
@@ -368,8 +364,7 @@ static dt_status read_installation(struct examination *x, struct dt_error *err)
     found->replicas = strchr(api->config->mysql_hosts ? api->config->mysql_hosts : "", ',') != NULL;
     if (status == DT_OK && found->replicas)
         status = dt_store_semi_sync(x->store, &found->semi_sync, err);
-    if (status == DT_OK)
-        status = read_tables(x, err);
+    DT_THEN(status, read_tables(x, err));
     if (status != DT_OK)
         return status;
     dt_waiting_init(&x->waiting, api->topics, api->ref, x->store);

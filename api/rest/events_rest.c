@@ -69,8 +69,7 @@ static dt_status write_events(struct dt_request *req, dt_store *store, struct dt
     /* If there are no events, checks that the job exists. A purged job may have events left. */
     if (status == DT_OK && list.n == 0 && page->filter.job_id && page->first) {
         status = dt_store_get(store, page->filter.job_id, rows, &job, err);
-        if (status == DT_OK)
-            status = dt_wall_found(req, job.topic);
+        DT_THEN(status, dt_wall_found(req, job.topic));
     }
     if (status == DT_OK)
         add_events(req, page, &list);

@@ -495,8 +495,7 @@ static enum entry_state read_index_entry(const struct dt_api *api, const struct 
     /* Requests to explain a job are rare, so each of them may open a connection to Redis. */
     dt_index *index = NULL;
     dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, NULL);
-    if (status == DT_OK)
-        status = dt_index_scores(index, e->shard_number, &entry, 1, entry_ms, NULL);
+    DT_THEN(status, dt_index_scores(index, e->shard_number, &entry, 1, entry_ms, NULL));
     dt_index_free(index);
     if (status != DT_OK)
         return ENTRY_UNKNOWN;
@@ -513,10 +512,8 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, &err);
-    if (status == DT_OK)
-        status = dt_store_get(store, *id, &req->arena, &job, &err);
-    if (status == DT_OK)
-        status = dt_wall_found(req, job.topic);
+    DT_THEN(status, dt_store_get(store, *id, &req->arena, &job, &err));
+    DT_THEN(status, dt_wall_found(req, job.topic));
     if (status != DT_OK)
         return dt_answer_failed(req, status, "job", &err);
     struct dt_waiting w;

@@ -86,25 +86,21 @@ static dt_status check_mysql(dt_health *h, struct dt_error *err)
     dt_status status = DT_OK;
     if (!h->schema_fits) {
         status = dt_store_check_schema(store, err);
-        if (status == DT_OK)
-            status = dt_store_check_test_clock(store, err);
+        DT_THEN(status, dt_store_check_test_clock(store, err));
         h->schema_fits = status == DT_OK;
     }
     /* The tokens are read even if another step failed: an old list would accept a token that was revoked. */
     dt_status known = DT_OK;
     if (!odd || !dt_auth_known(h->auth))
         known = dt_auth_load(h->auth, store, status == DT_OK ? err : NULL);
-    if (status == DT_OK)
-        status = known;
-    if (status == DT_OK)
-        status = write_process_row(h, err);
+    DT_THEN(status, known);
+    DT_THEN(status, write_process_row(h, err));
     if (status == DT_OK && !(h->inserts && odd)) /* while the chore rests, only one of the inserts is tested */
         status = dt_store_can_insert(store, h->rests && h->inserts ? h->ticks / 2 % DT_INSERT_TABLES : DT_INSERT_TABLES,
                                      err);
     h->inserts = status == DT_OK;
-    if (status == DT_OK)
-        status = dt_topic_cache_refresh(h->topics, h->rests && odd ? DT_SNAPSHOT_TOPICS : DT_SNAPSHOT_TOPICS_AND_SHARDS,
-                                        store, err);
+    DT_THEN(status, dt_topic_cache_refresh(
+                        h->topics, h->rests && odd ? DT_SNAPSHOT_TOPICS : DT_SNAPSHOT_TOPICS_AND_SHARDS, store, err));
     return status;
 }
 
@@ -164,8 +160,7 @@ static void check_mysql_and_index(dt_health *h)
         h->ticks % 5) /* skips the ping: the clock was just sampled, and the next statement notices a lost connection */
         h->session.used_us = dt_clock_mono_us(h->clock);
     dt_status status = dt_session_begin(&h->session, &err);
-    if (status == DT_OK)
-        status = check_mysql(h, &err);
+    DT_THEN(status, check_mysql(h, &err));
     if (status != DT_OK)
         h->schema_fits = h->rests = false; /* after an outage the address may belong to another server */
     dt_session_end(&h->session);
@@ -190,8 +185,7 @@ static int64_t check_health(void *arg, void *)
     if (now_us >= h->losses_us && atomic_exchange(&h->lost, false)) {
         struct dt_error err = {0};
         dt_status status = dt_session_begin(&h->session, &err);
-        if (status == DT_OK)
-            status = write_process_row(h, &err);
+        DT_THEN(status, write_process_row(h, &err));
         dt_session_end(&h->session);
         if (status == DT_OK)
             dt_index_writer_topics(h->index);

@@ -51,8 +51,7 @@ static dt_status check_job_visible(struct dt_request *req, dt_store *store, int6
     if (!dt_wall_bound(req))
         return DT_OK;
     dt_status status = dt_store_get(store, id, &row, &job, err);
-    if (status == DT_OK)
-        status = dt_wall_found(req, job.topic);
+    DT_THEN(status, dt_wall_found(req, job.topic));
     dt_arena_clear(&row);
     return status;
 }
@@ -65,8 +64,7 @@ enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
-    if (status == DT_OK)
-        status = dt_wall_found(req, job.topic);
+    DT_THEN(status, dt_wall_found(req, job.topic));
     if (status != DT_OK)
         return dt_answer_failed(req, status, "job", &err);
     return dt_answer_read(req, store, &job);
@@ -128,10 +126,8 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     dt_status status = check_job_visible(req, store, change->id, &err);
     if (status == DT_OK && !patch_fits_topic(req, store, change))
         return DT_REPLY;
-    if (status == DT_OK)
-        status = choose_required_version(change, store, &req->arena, &patch.if_version, &err);
-    if (status == DT_OK)
-        status = dt_store_patch(store, change->id, &patch, &req->arena, &job, &err);
+    DT_THEN(status, choose_required_version(change, store, &req->arena, &patch.if_version, &err));
+    DT_THEN(status, dt_store_patch(store, change->id, &patch, &req->arena, &job, &err));
     if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, patch_job))
         return DT_PENDING;
     return dt_answer_changed(req, store, status, &job, &err);
@@ -147,8 +143,7 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = check_job_visible(req, store, change->id, &err);
-    if (status == DT_OK)
-        status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
+    DT_THEN(status, dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err));
     if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, cancel_job))
         return DT_PENDING;
     return dt_answer_changed(req, store, status, &job, &err);
@@ -162,9 +157,9 @@ enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = check_job_visible(req, store, change->id, &err);
-    if (status == DT_OK)
-        status = req->route->arg == DT_OPERATION_RUN_NOW ? dt_store_run_now(store, change->id, &req->arena, &job, &err)
-                                                         : dt_store_redrive(store, change->id, &req->arena, &job, &err);
+    DT_THEN(status, req->route->arg == DT_OPERATION_RUN_NOW
+                        ? dt_store_run_now(store, change->id, &req->arena, &job, &err)
+                        : dt_store_redrive(store, change->id, &req->arena, &job, &err));
     return dt_answer_changed(req, store, status, &job, &err);
 }
 
@@ -178,8 +173,7 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     if (!dt_hold_more(&req->hold, dt_page_room(DT_PAGE_BYTES)))
         return dt_request_no_room(req);
     dt_status status = check_job_visible(req, store, list->id, &err);
-    if (status == DT_OK)
-        status = dt_store_attempts(store, &filter, &rows, &page, &err);
+    DT_THEN(status, dt_store_attempts(store, &filter, &rows, &page, &err));
     if (status == DT_OK) {
         /* Unlike other lists, this list has next_cursor only if there are more attempts. */
         size_t i = 0;

@@ -559,8 +559,7 @@ static bool read_operation(struct dt_request *req, dt_store *store, struct dt_op
     int64_t id;
     dt_status status =
         dt_job_id_parse(req->params[0], &id) ? dt_store_operation_get(store, id, &req->arena, op, &err) : DT_NOT_FOUND;
-    if (status == DT_OK)
-        status = dt_wall_found(req, op->topic_from);
+    DT_THEN(status, dt_wall_found(req, op->topic_from));
     if (status != DT_OK)
         (void)dt_answer_failed(req, status, "operation", &err);
     return status == DT_OK;

@@ -108,8 +108,7 @@ dt_status dt_overview_new(struct dt_api *api, dt_overview **out)
     o->next_part.every_us = NEXT_US;
     o->next_hour = -1;
     dt_status status = dt_kept_new(api->clock, 0, &o->kept);
-    if (status == DT_OK)
-        status = dt_kept_new(api->clock, SLOW_SHARE, &o->slow);
+    DT_THEN(status, dt_kept_new(api->clock, SLOW_SHARE, &o->slow));
     if (status != DT_OK) {
         dt_overview_free(o);
         *out = NULL;
@@ -502,18 +501,14 @@ static dt_status read_overview(dt_overview *o, dt_store *store, struct overview_
     view->now_ms = dt_refclock_earliest_ms(api->ref);
     dt_health_get(api->health, &view->health);
     status = read_topics(o, store, view->now_ms, err);
-    if (status == DT_OK)
-        status = read_next_hour(o, store, view->now_ms, err);
-    if (status == DT_OK)
-        status = dt_store_processes(store, &view->arena, &view->processes, &view->n_processes, err);
+    DT_THEN(status, read_next_hour(o, store, view->now_ms, err));
+    DT_THEN(status, dt_store_processes(store, &view->arena, &view->processes, &view->n_processes, err));
     int64_t to_ms = view->now_ms - BEHIND_MS;
     to_ms -= to_ms % DT_FINE_MS;
     const struct dt_figures_range range = {
         .step_ms = DT_FINE_MS, .from_ms = to_ms - WINDOW_MS, .to_ms = to_ms, .slot_ms = ALL_SLOTS};
-    if (status == DT_OK)
-        status = dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err);
-    if (status == DT_OK)
-        status = dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err);
+    DT_THEN(status, dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err));
+    DT_THEN(status, dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err));
     return status == DT_OK ? join_topic_lines(o, view, figures, n) : status;
 }
 

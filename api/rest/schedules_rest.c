@@ -247,8 +247,7 @@ static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_sch
     if (!dt_answer_hold_job(req))
         return false;
     dt_status status = dt_store_schedule_get(store, req->params[0], &req->arena, out, &err);
-    if (status == DT_OK)
-        status = dt_wall_found(req, out->job.topic);
+    DT_THEN(status, dt_wall_found(req, out->job.topic));
     if (status != DT_OK)
         (void)dt_answer_failed(req, status, "schedule", &err);
     return status == DT_OK;
@@ -300,15 +299,13 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     dt_status status = dt_store_topic_get(store, topic, &req->arena, &there, &err);
     if (status == DT_NOT_FOUND)
         status = dt_topic_cache_ensure(req->api->topics, store, &wish, 1, &err);
-    if (status == DT_OK)
-        status = wish.status;
+    DT_THEN(status, wish.status);
     if (status == DT_NOT_FOUND || status == DT_INVALID)
         return dt_answer_fault(req, "/topic",
                                wish.reason ? wish.reason : "the topic does not exist, and jobs do not create topics");
     if (status == DT_OK && !dt_job_fits(req, store, topic, &asked))
         return DT_REPLY;
-    if (status == DT_OK)
-        status = dt_store_schedule_put(&maker, &put, &out, &err);
+    DT_THEN(status, dt_store_schedule_put(&maker, &put, &out, &err));
     if (status == DT_INVALID && put.too_many) {
         snprintf(reason, sizeof(reason),
                  "limits.prefix_schedules (%lld) is reached for schedules of topics with the token's prefix",

@@ -75,8 +75,7 @@ static enum dt_next create_token(struct dt_request *req, dt_store *store)
     dt_status status = dt_token_new(store, &ask->token, ask->text, &err);
     if (status == DT_EXISTS)
         return dt_answer_fault(req, "/name", "a token with this name exists");
-    if (status == DT_OK)
-        status = dt_token_judge(&ask->token, scopes, &err);
+    DT_THEN(status, dt_token_judge(&ask->token, scopes, &err));
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     const struct dt_str topics = ask->token.topics.p ? ask->token.topics : dt_str(DT_TOPICS_ALL);
@@ -269,12 +268,9 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
     if (!dt_hold_more(&req->hold, USAGE_ROOM))
         return dt_request_no_room(req);
     dt_status status = dt_quotas_write_usage(req->api->quotas, store, &err);
-    if (status == DT_OK)
-        status = dt_store_token_list(store, &req->arena, &v->tokens, &v->n_tokens, NULL, &err);
-    if (status == DT_OK)
-        status = dt_store_usage(store, v->from_ms, &req->arena, &v->usage, &v->n_usage, &err);
-    if (status == DT_OK)
-        status = dt_store_pending(store, &req->arena, &v->pending, &v->n_pending, &err);
+    DT_THEN(status, dt_store_token_list(store, &req->arena, &v->tokens, &v->n_tokens, NULL, &err));
+    DT_THEN(status, dt_store_usage(store, v->from_ms, &req->arena, &v->usage, &v->n_usage, &err));
+    DT_THEN(status, dt_store_pending(store, &req->arena, &v->pending, &v->n_pending, &err));
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     req->status = 200;

@@ -143,10 +143,8 @@ static dt_status restore_hidden_headers(dt_json *json, const struct dt_topic *th
         return DT_OK;
     dt_strbuf_addc(&text, '{');
     dt_status status = dt_json_new(&had);
-    if (status == DT_OK)
-        status = parse_headers(json, out->callback.headers);
-    if (status == DT_OK)
-        status = parse_headers(had, there ? there->callback.headers : DT_STR_NONE);
+    DT_THEN(status, parse_headers(json, out->callback.headers));
+    DT_THEN(status, parse_headers(had, there ? there->callback.headers : DT_STR_NONE));
     const struct dt_json_node *root = status == DT_OK ? dt_json_root(json) : NULL;
     for (const struct dt_json_node *m = root ? dt_json_first(json, root) : NULL; m;
          m = dt_json_sibling(json, root, m)) {
@@ -373,8 +371,7 @@ enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store)
     dt_status status = dt_store_topic_get(store, req->params[0], &req->arena, &topic, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "topic");
-    if (status == DT_OK)
-        status = dt_store_topic_counts(store, req->params[0], &counts, &err);
+    DT_THEN(status, dt_store_topic_counts(store, req->params[0], &counts, &err));
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     return answer_topic(req, 200, &topic, &counts);
@@ -402,8 +399,7 @@ static dt_status store_topic_setting(struct dt_request *req, dt_store *store, st
         terms->version = found ? there.version : 0;
         status = dt_topic_callback_keep(json, found, setting, faults, &topic);
         status = status == DT_OK ? dt_topic_alerts_keep(json, found, faults, &topic) : status;
-        if (status == DT_OK)
-            status = dt_store_topic_put(store, &topic, setting->set_paused, terms, now, err);
+        DT_THEN(status, dt_store_topic_put(store, &topic, setting->set_paused, terms, now, err));
         if (status != DT_INVALID || terms->refusal != DT_TOPIC_CHANGED || faults->n)
             return status;
     }
@@ -419,8 +415,7 @@ static enum dt_next put_topic(struct dt_request *req, dt_store *store)
     struct dt_topic_counts counts;
     struct dt_error err = {0};
     dt_status status = dt_store_topic_counts(store, setting->topic.name, &counts, &err);
-    if (status == DT_OK)
-        status = store_topic_setting(req, store, &terms, &faults, &now, &err);
+    DT_THEN(status, store_topic_setting(req, store, &terms, &faults, &now, &err));
     if (status == DT_INVALID && !faults.n) {
         bool too_many = terms.refusal == DT_TOPIC_LIMIT || terms.refusal == DT_TOPIC_PREFIX_LIMIT;
         dt_faults_add(&faults, setting->topic.kafka_topic.p && !too_many ? "/kafka_topic" : "/name",
@@ -440,8 +435,7 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store)
     struct dt_topic_counts counts;
     struct dt_error err = {0};
     dt_status status = dt_store_topic_counts(store, req->params[0], &counts, &err);
-    if (status == DT_OK)
-        status = dt_store_topic_pause(store, req->params[0], req->route->arg, &now, &err);
+    DT_THEN(status, dt_store_topic_pause(store, req->params[0], req->route->arg, &now, &err));
     if (status != DT_OK)
         return dt_answer_failed(req, status, "topic", &err);
     dt_topics_announce(req);

@@ -153,8 +153,7 @@ dt_status dt_elector_new(const struct dt_elector_env *env, dt_elector **out, str
 dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err)
 {
     dt_status status = dt_elector_new(env, out, err); /* *out is set before any callback */
-    if (status == DT_OK)
-        status = dt_thread_start(&(*out)->thread, "election", run_elector, *out, err);
+    DT_THEN(status, dt_thread_start(&(*out)->thread, "election", run_elector, *out, err));
     if (status == DT_OK) { /* reports the kind of election, once per process */
         const char *by = (*out)->kind->name;
         char label[32];

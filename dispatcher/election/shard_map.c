@@ -81,8 +81,7 @@ static dt_status read_shard_map(dt_shard_map_source *s, dt_store *store, struct 
     dt_status status = dt_store_installation(store, &inst, err);
     if (status == DT_OK && (inst.shards < 1 || inst.shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %u, but must be 1 to %d", inst.shards, DT_SHARDS_MAX);
-    if (status == DT_OK)
-        status = dt_store_shard_range(store, &inst, &range, err);
+    DT_THEN(status, dt_store_shard_range(store, &inst, &range, err));
     if (status != DT_OK)
         return status;
     if (inst.generation != s->map.generation || inst.shards != s->map.shards) {

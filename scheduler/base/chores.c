@@ -72,8 +72,7 @@ static dt_status start_worker(dt_chores *c, struct worker *w, struct dt_error *e
     if (status == DT_OK && c->cut)
         c->env.cut(w->context);
     w->state = BUSY;
-    if (status == DT_OK)
-        status = dt_thread_start(&w->thread, c->env.name, run_chores, w, err);
+    DT_THEN(status, dt_thread_start(&w->thread, c->env.name, run_chores, w, err));
     if (status == DT_OK)
         return DT_OK;
     w->state = NOT_THERE;
@@ -199,8 +198,7 @@ dt_status dt_chores_start(const struct dt_chores_env *env, dt_chores **out, stru
         c->workers[i].chores = c;
         status = dt_mailbox_new(&c->workers[i].mailbox);
     }
-    if (status == DT_OK)
-        status = start_worker(c, &c->workers[0], err);
+    DT_THEN(status, start_worker(c, &c->workers[0], err));
     if (status == DT_OK)
         *out = c;
     else

@@ -60,6 +60,10 @@ typedef enum DT_STATUS_CHECKED dt_status {
 #undef X
 } dt_status;
 
+/* Runs a step if all steps before it have succeeded; otherwise the step is not evaluated. The status of the step
+ * becomes the value of `status`. */
+#define DT_THEN(status, step) ((status) = (status) == DT_OK ? (step) : (status))
+
 /* Compares two numbers for a sort: negative, 0 or positive. */
 #define DT_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
 

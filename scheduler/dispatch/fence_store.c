@@ -119,11 +119,10 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_er
     dt_db *db;
     struct dt_fence_row row;
     dt_status status = dt_fence_begin(store, fence, &db, &row, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_write_trim_offset,
-                           DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(fence->shard), DT_P_INT(fence->epoch),
-                                     DT_P_INT(fence->token), DT_P_INT(fence->version)),
-                           NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_write_trim_offset,
+                              DT_PARAMS(DT_P_INT(row.now_ms), DT_P_INT(fence->shard), DT_P_INT(fence->epoch),
+                                        DT_P_INT(fence->token), DT_P_INT(fence->version)),
+                              NULL, err));
     status = dt_store_commit(db, status, err);
     if (status != DT_OK)
         return status;
@@ -152,8 +151,7 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t
     if (DT_UNGUARDED(DEADLINE_RENEWED) || sent->n == 0)
         return DT_OK;
     dt_status status = dt_inflight_format_by_id(sent->v, sent->n, &list);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_BUF(&list)), err);
+    DT_THEN(status, dt_db_query(db, dt_sql_lock_sent, DT_PARAMS(DT_P_BUF(&list)), err));
     while (status == DT_OK && dt_db_next(db)) {
         struct dt_seen seen = {
             .id = dt_db_i64(db, 0), .hint_ms = dt_db_i64(db, 1), .next_ms = now_ms + dt_db_i64(db, 2)};
@@ -163,13 +161,11 @@ dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t
     }
     dt_id_list_end(&ids);
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
-    if (status == DT_OK)
-        status = end;
-    if (status == DT_OK)
-        status = dt_db_run(
-            db, dt_sql_extend_sent,
-            DT_PARAMS(DT_P_BUF(&ids), DT_P_INT(near_end_ms), DT_P_INT(now_ms), DT_P_INT(near_end_ms), DT_P_INT(now_ms)),
-            NULL, err);
+    DT_THEN(status, end);
+    DT_THEN(status, dt_db_run(db, dt_sql_extend_sent,
+                              DT_PARAMS(DT_P_BUF(&ids), DT_P_INT(near_end_ms), DT_P_INT(now_ms), DT_P_INT(near_end_ms),
+                                        DT_P_INT(now_ms)),
+                              NULL, err));
     dt_strbuf_clear(&list);
     dt_strbuf_clear(&ids);
     return status;
@@ -222,10 +218,8 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     dt_status status = dt_store_db(store, &db, err);
     /* Uses a new connection: if the server still executes a statement of the old connection, that statement ends first,
      * or loses its lock on the row. */
-    if (status == DT_OK)
-        status = dt_db_reconnect(db, err);
-    if (status == DT_OK)
-        status = dt_db_begin(db, err);
+    DT_THEN(status, dt_db_reconnect(db, err));
+    DT_THEN(status, dt_db_begin(db, err));
     if (status != DT_OK)
         return status;
     status = read_shard_row(db, fence, who->index_at, inflight, err);
@@ -236,12 +230,11 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
         status = dt_store_commit(db, halt_shard(db, who->shard, reason, err), err);
         return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
     }
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_write_leadership,
-                           DT_PARAMS(DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version),
-                                     DT_P_STR(dt_str(who->owner)), DT_P_STR(dt_str(who->index_at)),
-                                     DT_P_INT(fence->index_epoch), DT_P_INT(fence->shard)),
-                           NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_write_leadership,
+                              DT_PARAMS(DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version),
+                                        DT_P_STR(dt_str(who->owner)), DT_P_STR(dt_str(who->index_at)),
+                                        DT_P_INT(fence->index_epoch), DT_P_INT(fence->shard)),
+                              NULL, err));
     return dt_store_commit(db, status, err);
 }
 
@@ -321,8 +314,7 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
         status = shrink.undeliverable ? end_undeliverable_attempt(&s)
                                       : dt_deadlines_extend(s.db, &sent, s.row.now_ms, NULL, err);
         done->shrink = shrink;
-        if (status == DT_OK)
-            status = dt_fence_write(s.db, &next, &values, err);
+        DT_THEN(status, dt_fence_write(s.db, &next, &values, err));
     }
     status = dt_counts_commit(s.db, &s.counts, status, err);
     dt_arena_clear(&s.topics);

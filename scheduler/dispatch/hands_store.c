@@ -99,9 +99,8 @@ static dt_status read_hands_of_shard(void *arg, dt_db *db, int64_t, struct dt_er
     /* Waits for the lock of the shard's row, so that a leader transaction that may be open has ended. */
     dt_status status =
         dt_db_read_number(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), NULL, NULL, err);
-    if (status == DT_OK)
-        status =
-            dt_db_query(db, dt_sql_select_hands_of_shard, DT_PARAMS(DT_P_INT(of->owner), DT_P_INT(of->shard)), err);
+    DT_THEN(status,
+            dt_db_query(db, dt_sql_select_hands_of_shard, DT_PARAMS(DT_P_INT(of->owner), DT_P_INT(of->shard)), err));
     if (status != DT_OK)
         return status;
     const size_t room = dt_db_rows(db);
@@ -246,10 +245,8 @@ static dt_status record_answers(void *arg, const struct dt_results_txn *txn, str
     if (status == DT_OK && !first_try)
         status =
             dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), mark_held_answer, r, err);
-    if (status == DT_OK)
-        status = apply_results(r);
-    if (status == DT_OK)
-        status = write_held_answers(r);
+    DT_THEN(status, apply_results(r));
+    DT_THEN(status, write_held_answers(r));
     return status == DT_OK ? delete_answered_attempts(r) : status;
 }
 

@@ -285,16 +285,11 @@ static dt_status run_txn_steps(struct dt_open_txn *t, struct dt_fence *next, boo
         if (status == DT_OK && t->n)
             status = dt_claims_choose(t);
     }
-    if (status == DT_OK)
-        status = write_timeouts(t);
-    if (status == DT_OK)
-        status = dt_claims_write(t);
-    if (status == DT_OK)
-        status = dt_offers_write(t);
-    if (status == DT_OK)
-        status = dt_limits_write(t);
-    if (status == DT_OK)
-        status = report_seen_candidates(t);
+    DT_THEN(status, write_timeouts(t));
+    DT_THEN(status, dt_claims_write(t));
+    DT_THEN(status, dt_offers_write(t));
+    DT_THEN(status, dt_limits_write(t));
+    DT_THEN(status, report_seen_candidates(t));
     *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_emptied > 0 || t->n_claims > 0 || t->n_hands > 0 ||
                io->offered.n > 0;
     if (status == DT_OK && *changed)

@@ -435,10 +435,8 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
     if (!chosen->left)
         return DT_NOMEM;
     dt_status status = hold_jobs_beyond_limits(t);
-    if (status == DT_OK)
-        status = postpone_other_topics(t);
-    if (status == DT_OK)
-        status = choose_batch(t);
+    DT_THEN(status, postpone_other_topics(t));
+    DT_THEN(status, choose_batch(t));
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         t->n_timeouts += c->fate == DT_FATE_TIMEOUT;

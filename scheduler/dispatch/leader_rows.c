@@ -215,13 +215,11 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
     qsort(t->v, n, sizeof(*t->v), dt_by_job_id);
     dt_status status = t->io->sent.frozen ? dt_inflight_append(&t->frozen, t->io->sent.list) : DT_OK;
     dt_inflight_sort_by_id(&t->frozen);
-    if (status == DT_OK)
-        status = dt_topic_snapshot_refresh(due->topics, t->db, t->row.topics_version, t->err);
+    DT_THEN(status, dt_topic_snapshot_refresh(due->topics, t->db, t->row.topics_version, t->err));
     const int64_t *ids = dt_candidates_ids(t, NULL, &n);
-    if (status == DT_OK)
-        status = !ids ? DT_NOMEM
-                      : dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), DT_IDS(ids, n),
-                                      read_candidate, t, t->err);
+    DT_THEN(status, !ids ? DT_NOMEM
+                         : dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)),
+                                         DT_IDS(ids, n), read_candidate, t, t->err));
     if (status != DT_OK)
         return status;
     /* A hint without a locked row: either the job does not exist, or another session has its row locked. */
@@ -300,8 +298,7 @@ static dt_status end_lost_attempts(struct dt_open_txn *t)
         t->io->hands.lost++;
     }
     t->n_emptied = n;
-    if (status == DT_OK)
-        status = dt_id_list_delete(t->db, dt_sql_delete_hands, DT_IDS(ids, n), &deleted, t->err);
+    DT_THEN(status, dt_id_list_delete(t->db, dt_sql_delete_hands, DT_IDS(ids, n), &deleted, t->err));
     return status;
 }
 
@@ -365,8 +362,7 @@ static dt_status write_claim_group(struct dt_open_txn *t, const struct group *gr
     if (t->n_retries) { /* archives the previous attempts of the retried jobs in `attempts` */
         struct dt_strbuf list = {0};
         status = dt_inflight_format_by_id(group->claims, group->n, &list);
-        if (status == DT_OK)
-            status = dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_BUF(&list)), NULL, t->err);
+        DT_THEN(status, dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_BUF(&list)), NULL, t->err));
         dt_strbuf_clear(&list);
     }
     int64_t *ids = dt_arena_alloc(t->io->arena, group->n * sizeof(*ids));
@@ -455,10 +451,8 @@ dt_status dt_claims_write(struct dt_open_txn *t)
     if (large.claims.n == 0)
         notify_listener(t);
     dt_status status = write_claim_group(t, &listed);
-    if (status == DT_OK)
-        status = write_claim_group(t, &by_hands);
-    if (status == DT_OK)
-        status = write_callback_rows(t);
+    DT_THEN(status, write_claim_group(t, &by_hands));
+    DT_THEN(status, write_callback_rows(t));
     if (status == DT_OK && large.claims.n)
         status = read_messages(t->db, &large.claims, arena, &read, t->err);
     for (size_t i = 0; status == DT_OK && i < large.claims.n; i++) {

@@ -260,15 +260,14 @@ static dt_status pop_page(struct popping *p, bool *go_on)
         status = judge_offer(p, &p->page[i]);
     /* If the topic's jobs were callbacks before, the latest attempt may still be in the hands of a process. */
     const int64_t *ids = list_ids(p, p->page, p->n_page, has_attempt, &n);
-    if (status == DT_OK)
-        status = !ids
-                     ? dt_fail(p->err, DT_NOMEM, "out of memory")
-                     : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), skip_offer, p, p->err);
+    DT_THEN(status,
+            !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
+                 : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), skip_offer, p, p->err));
     /* Marks the jobs of stale offers that are still scheduled, so that scans find them again. If a job also has
      * another offer, which is not stale, the job is offered once more, which does no harm. */
     ids = list_ids(p, p->page, p->n_page, was_job_moved, &n);
-    if (status == DT_OK)
-        status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
+    DT_THEN(status,
+            ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory"));
     if (status == DT_OK && n)
         status = dt_id_in_run(p->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(p->now_ms))),
                               DT_IDS(ids, n), &changed, p->err);
@@ -366,10 +365,8 @@ static dt_status claim_jobs(struct popping *p)
     p->pop->jobs = dt_arena_alloc(p->arena, p->n_claims * sizeof(*p->pop->jobs));
     if (!ids || !p->pop->jobs)
         status = dt_fail(p->err, DT_NOMEM, "out of memory");
-    if (status == DT_OK)
-        status = delete_offers(p, p->claims, p->n_claims, FATE_CLAIM);
-    if (status == DT_OK)
-        status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, DT_IDS(ids, n), read_job, p, p->err);
+    DT_THEN(status, delete_offers(p, p->claims, p->n_claims, FATE_CLAIM));
+    DT_THEN(status, dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, DT_IDS(ids, n), read_job, p, p->err));
     if (status == DT_OK && p->pop->n != n)
         status = dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs were found", p->pop->n, n);
     if (status != DT_OK)
@@ -402,8 +399,7 @@ static dt_status try_pop(void *arg, dt_db *db, int64_t now_ms, struct dt_error *
     }
     if (status == DT_OK && p->most)
         status = choose_jobs(p);
-    if (status == DT_OK)
-        status = claim_jobs(p);
+    DT_THEN(status, claim_jobs(p));
     if (status == DT_OK && p->n_claims < p->most && !p->pop->more)
         status = dt_db_read_number(p->db, dt_sql_find_due_offer,
                                    DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), &p->pop->passed,
@@ -575,8 +571,7 @@ dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int
     if (!t.ids)
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_store_db(store, &t.db, err);
-    if (status == DT_OK)
-        status = walk->of_jobs ? repair_offered_jobs(&t) : delete_stale_offers(&t);
+    DT_THEN(status, walk->of_jobs ? repair_offered_jobs(&t) : delete_stale_offers(&t));
     dt_strbuf_clear(&t.stale);
     if (status != DT_OK)
         return status;

@@ -36,8 +36,7 @@ static dt_status scan_near_rows(dt_store *store, const struct dt_due_window *w, 
     if (status == DT_OK && within && w->after_ms < w->to_ms) {
         status = dt_db_query_index(db, dt_sql_select_due_behind,
                                    DT_PARAMS(DT_P_INT(w->after_ms), DT_P_INT(w->after_id), DT_P_INT(w->limit)), err);
-        if (status == DT_OK)
-            status = visit_rows(db, v, err);
+        DT_THEN(status, visit_rows(db, v, err));
     }
     if (within)
         from_ms = w->after_ms + 1;
@@ -80,8 +79,7 @@ dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
     size_t n = limit;
     size_t n_free = 0; /* number of rows that are not held */
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_is_anything_late, DT_PARAMS(DT_P_INT(to_ms)), NULL, &found, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_is_anything_late, DT_PARAMS(DT_P_INT(to_ms)), NULL, &found, err));
     const bool paused = found > 1;
     for (int i = 0; found && i < DT_LATE_SLICES && status == DT_OK && n == limit && n_free < limit; i++) {
         status = paused ? dt_db_query_index(db, dt_sql_select_late_slice,
@@ -190,9 +188,8 @@ dt_status dt_store_due_nth(dt_store *store, int64_t from_ms, int64_t to_ms, size
     dt_db *db;
     *due_ms = to_ms;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query_index(db, dt_sql_select_nth_due,
-                                   DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(n)), err);
+    DT_THEN(status, dt_db_query_index(db, dt_sql_select_nth_due,
+                                      DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(n)), err));
     if (status != DT_OK)
         return status;
     if (dt_db_next(db))
@@ -205,8 +202,8 @@ dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, in
     dt_db *db;
     memset(counts, 0, DT_SLOTS * sizeof(*counts));
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query_index(db, dt_sql_count_due_by_slot, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms)), err);
+    DT_THEN(status,
+            dt_db_query_index(db, dt_sql_count_due_by_slot, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(to_ms)), err));
     if (status != DT_OK)
         return status;
     while (dt_db_next(db))

@@ -55,15 +55,13 @@ static dt_status set_shard_count(void *arg, dt_db *db, int64_t now_ms, struct dt
     status = dt_db_read_number(db, dt_sql_find_halted_shard, DT_NO_PARAMS, &found, &halted, err);
     if (status == DT_OK && found)
         status = dt_fail(err, DT_HALTED, "shard %lld is halted", (long long)halted);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_find_last_shard, DT_NO_PARAMS, &found, &last, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_find_last_shard, DT_NO_PARAMS, &found, &last, err));
     const unsigned rows = status == DT_OK && found ? (unsigned)last + 1 : 0; /* the numbers of shards have no gaps */
     for (unsigned i = rows; i < shards; i++)
         added[i - rows] = DT_P_INT(i);
     if (status == DT_OK && rows < shards)
         status = dt_db_run_many(db, dt_sql_add_shard, (struct dt_param_rows){added, 1, shards - rows}, NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_set_shards_number, DT_PARAMS(DT_P_INT(shards)), NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_set_shards_number, DT_PARAMS(DT_P_INT(shards)), NULL, err));
     if (status == DT_OK && s->actor.p) {
         struct dt_job_event event = {.at_ms = now_ms, .actor = s->actor, .action = DT_STR_LIT("shards")};
         struct dt_event_diff d;

@@ -82,8 +82,7 @@ dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int6
     while (status == DT_OK && dt_db_next(db))
         status = read_topic_entry(snapshot, db);
     dt_status end = dt_db_end(db, err);
-    if (status == DT_OK)
-        status = end;
+    DT_THEN(status, end);
     if (status == DT_OK)
         snapshot->version = version;
     return status;
@@ -94,8 +93,7 @@ dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, str
     dt_db *db;
     struct dt_installation inst;
     dt_status status = dt_store_installation(store, &inst, err);
-    if (status == DT_OK)
-        status = dt_store_db(store, &db, err);
+    DT_THEN(status, dt_store_db(store, &db, err));
     return status == DT_OK ? dt_topic_snapshot_refresh(snapshot, db, inst.topics_version, err) : status;
 }
 

@@ -11,14 +11,14 @@ dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_wa
     dt_db *db;
     out->n_due = out->n_rows = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query_index(
-            db, dt_sql_wait,
-            DT_PARAMS(DT_P_INT(w->process), DT_P_INT(w->wait_ms), w->owner ? DT_P_STR(dt_str(w->owner)) : DT_P_NULL,
-                      DT_P_INT(w->due_from_ms), DT_P_INT(w->look_from_ms), DT_P_INT(w->generation),
-                      DT_P_INT(w->topics_version), DT_P_INT(w->leads), DT_P_INT(w->intake), DT_P_INT(w->intake_at_ms),
-                      w->clock ? DT_P_INT(w->clock_version) : DT_P_NULL),
-            err);
+    DT_THEN(status,
+            dt_db_query_index(db, dt_sql_wait,
+                              DT_PARAMS(DT_P_INT(w->process), DT_P_INT(w->wait_ms),
+                                        w->owner ? DT_P_STR(dt_str(w->owner)) : DT_P_NULL, DT_P_INT(w->due_from_ms),
+                                        DT_P_INT(w->look_from_ms), DT_P_INT(w->generation), DT_P_INT(w->topics_version),
+                                        DT_P_INT(w->leads), DT_P_INT(w->intake), DT_P_INT(w->intake_at_ms),
+                                        w->clock ? DT_P_INT(w->clock_version) : DT_P_NULL),
+                              err));
     if (status != DT_OK)
         return status;
     while (dt_db_next(db))

@@ -41,8 +41,7 @@ static dt_status wait_in_mysql(dt_watcher *w, struct dt_error *err)
         status = dt_store_ping(w->store, err);
         w->clock_us = status == DT_OK ? dt_clock_mono_us(w->env.clock) + CLOCK_US : 0;
     }
-    if (status == DT_OK)
-        status = dt_store_watch(w->store, &watch, &w->seen, err);
+    DT_THEN(status, dt_store_watch(w->store, &watch, &w->seen, err));
     if (status == DT_OK)
         w->intake_at_ms = w->seen.intake_at_ms;
     return status;
@@ -77,8 +76,7 @@ dt_status dt_watcher_new(const struct dt_watcher_env *env, dt_watcher **out, str
         return dt_fail(err, DT_NOMEM, "watcher of MySQL: out of memory");
     w->env = *env;
     dt_status status = dt_mailbox_new(&w->mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &w->store);
+    DT_THEN(status, dt_store_new(env->config, env->ref, &w->store));
     if (status != DT_OK) {
         dt_watcher_free(w);
         return dt_fail(err, status, "watcher of MySQL: it could not be created");

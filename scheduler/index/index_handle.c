@@ -43,8 +43,7 @@ dt_status dt_index_check(const struct dt_config *config, struct dt_error *err)
     if (!dt_index_configured(config))
         return DT_OK;
     dt_status status = dt_endpoints_parse(config->redis_endpoints, &endpoints, &n, err);
-    if (status == DT_OK)
-        status = dt_redis_check(config, endpoints, n, err);
+    DT_THEN(status, dt_redis_check(config, endpoints, n, err));
     dt_endpoints_free(endpoints, n);
     return status;
 }
@@ -68,8 +67,7 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
     index->self = self;
     snprintf(index->installation, sizeof(index->installation), "%s", installation);
     status = dt_endpoints_parse(config->redis_endpoints, &index->endpoints, &index->n_links, err);
-    if (status == DT_OK)
-        status = dt_redis_check(config, index->endpoints, index->n_links, err);
+    DT_THEN(status, dt_redis_check(config, index->endpoints, index->n_links, err));
     if (status == DT_OK) {
         status = make_links(index, config, clock);
         if (status != DT_OK)

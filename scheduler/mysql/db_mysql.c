@@ -292,8 +292,7 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
              dt_seconds_up(config->mysql_lock_timeout), dt_seconds_up(net), dt_seconds_up(net), idle,
              dt_seconds_up(config->mysql_idle_transaction_timeout));
     dt_status status = run_text_query(db, dt_str(sql), err);
-    if (status == DT_OK)
-        status = run_text_query(db, DT_STR_LIT("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), err);
+    DT_THEN(status, run_text_query(db, DT_STR_LIT("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"), err));
     if (status != DT_OK)
         return status;
     static const char ask[] = "SELECT @@max_allowed_packet";
@@ -407,8 +406,7 @@ static dt_status check_may_begin(dt_db *db, struct dt_error *err)
 dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = check_may_begin(db, err);
-    if (status == DT_OK)
-        status = run_text_query(db, DT_STR_LIT("START TRANSACTION"), err);
+    DT_THEN(status, run_text_query(db, DT_STR_LIT("START TRANSACTION"), err));
     if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
@@ -439,8 +437,7 @@ dt_status dt_db_begin_snapshot(dt_db *db, struct dt_error *err)
     static const char sql[] =
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT";
     dt_status status = check_may_begin(db, err);
-    if (status == DT_OK)
-        status = run_text_query(db, dt_str(sql), err);
+    DT_THEN(status, run_text_query(db, dt_str(sql), err));
     if (status == DT_OK)
         db->txn = TXN_OPEN;
     return status;
@@ -570,8 +567,7 @@ static dt_status prepare_statement(dt_db *db, const char *sql, size_t rows, stru
         status = dt_fail(err, DT_NOMEM, "out of memory");
     else if (mysql_stmt_prepare(s->stmt, text.p, (unsigned long)text.n))
         status = fail_statement(db, s->stmt, sql, err);
-    if (status == DT_OK)
-        status = make_columns(db, s, err);
+    DT_THEN(status, make_columns(db, s, err));
     if (status == DT_OK)
         *out = s;
     else
@@ -685,8 +681,7 @@ dt_status dt_db_run(dt_db *db, const char *sql, struct dt_params params, uint64_
 {
     struct statement *s;
     dt_status status = find_ready_statement(db, sql, &s, err);
-    if (status == DT_OK)
-        status = execute_statement(db, s, params, err);
+    DT_THEN(status, execute_statement(db, s, params, err));
     if (status == DT_OK && affected)
         *affected = (uint64_t)mysql_stmt_affected_rows(s->stmt);
     if (status == DT_OK && s->n_columns)
@@ -830,8 +825,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
 #ifdef DT_ARRAY_BINDING
         if (db->server == DT_SERVER_MARIADB && n > 1) {
             status = find_or_prepare(db, sql, &s, err);
-            if (status == DT_OK)
-                status = run_array_bound(db, s, (struct dt_param_rows){from, rows.columns, n}, err);
+            DT_THEN(status, run_array_bound(db, s, (struct dt_param_rows){from, rows.columns, n}, err));
         } else
 #endif
         {
@@ -843,8 +837,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
                    (n > fit || n * rows.columns > PLACEHOLDERS_MAX || n * (2 * rows.columns + 2) > db->packet_max))
                 n /= 2;
             status = find_or_prepare_rows(db, sql, n, &s, err);
-            if (status == DT_OK)
-                status = execute_statement(db, s, (struct dt_params){from, rows.columns * n}, err);
+            DT_THEN(status, execute_statement(db, s, (struct dt_params){from, rows.columns * n}, err));
         }
         if (status == DT_OK)
             changed += (uint64_t)mysql_stmt_affected_rows(s->stmt);
@@ -984,8 +977,7 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
     dt_status status = prepare_connection(db, err);
     if (status == DT_OK && db->txn != TXN_NONE)
         status = dt_fail(err, DT_INTERNAL, "a result cannot be streamed inside a transaction (%.80s)", sql);
-    if (status == DT_OK)
-        status = find_or_prepare(db, sql, &s, err);
+    DT_THEN(status, find_or_prepare(db, sql, &s, err));
     return status != DT_OK ? status : open_result(db, s, params, true, err);
 }
 
@@ -1056,8 +1048,7 @@ dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     struct statement *s;
     dt_status status = prepare_connection(db, err);
-    if (status == DT_OK)
-        status = prepare_statement(db, "query text", 0, text, &s, err);
+    DT_THEN(status, prepare_statement(db, "query text", 0, text, &s, err));
     if (status != DT_OK)
         return status;
     s->once = true;

@@ -33,8 +33,7 @@ dt_status dt_db_read_text(dt_db *db, const char *sql, struct dt_params params, s
     const struct dt_str text = status == DT_OK && dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
     const bool there = text.p;
     *out = there ? dt_arena_copy(arena, text) : DT_STR_NONE;
-    if (status == DT_OK)
-        status = dt_db_end(db, err);
+    DT_THEN(status, dt_db_end(db, err));
     return status == DT_OK && there && !out->p ? dt_fail(err, DT_NOMEM, "out of memory") : status;
 }
 

@@ -489,10 +489,8 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     status = read_all_replies(link, on_reply, arg, &outcome, err);
     if (status == DT_OK && outcome.no_script) {
         status = load_scripts(link, err);
-        if (status == DT_OK)
-            status = dt_link_flush(link, err);
-        if (status == DT_OK)
-            status = read_all_replies(link, on_reply, arg, &outcome, err);
+        DT_THEN(status, dt_link_flush(link, err));
+        DT_THEN(status, read_all_replies(link, on_reply, arg, &outcome, err));
         if (status == DT_OK && outcome.no_script)
             note_error_reply(&outcome, "the server does not keep scripts that were just loaded");
     }

@@ -310,8 +310,7 @@ static void run_subscriber(void *arg)
 static dt_status open_subscribers(struct dt_wake *wake, struct dt_error *err)
 {
     dt_status status = dt_endpoints_parse(wake->config->redis_endpoints, &wake->endpoints, &wake->n, err);
-    if (status == DT_OK)
-        status = dt_redis_check(wake->config, wake->endpoints, wake->n, err);
+    DT_THEN(status, dt_redis_check(wake->config, wake->endpoints, wake->n, err));
     if (status != DT_OK)
         return status;
     wake->subscribers = calloc(wake->n, sizeof(*wake->subscribers));

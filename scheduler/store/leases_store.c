@@ -99,11 +99,9 @@ dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool lea
     *out = (struct dt_election){0};
     *there = false;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query_index(db, dt_sql_renew_and_look,
-                                   DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id), DT_P_INT(DT_PROCESS_FRESH_MS)), err);
-    if (status == DT_OK)
-        status = read_election(db, out, err);
+    DT_THEN(status, dt_db_query_index(db, dt_sql_renew_and_look,
+                                      DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id), DT_P_INT(DT_PROCESS_FRESH_MS)), err));
+    DT_THEN(status, read_election(db, out, err));
     for (size_t i = 0; status == DT_OK && i < out->n; i++)
         *there |= out->members[i].id == id;
     return status;
@@ -118,10 +116,8 @@ static dt_status take_or_renew_lease(dt_store *store, struct dt_work_lease *leas
     dt_db *db;
     lease->renewed_us = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_take_work_lease, DT_PARAMS(work, holder, DT_P_INT(lease->ms)), NULL, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_select_work_lease, DT_PARAMS(work, holder), NULL, &ours, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_take_work_lease, DT_PARAMS(work, holder, DT_P_INT(lease->ms)), NULL, err));
+    DT_THEN(status, dt_db_read_number(db, dt_sql_select_work_lease, DT_PARAMS(work, holder), NULL, &ours, err));
     if (status == DT_OK && !ours)
         return dt_fail(err, DT_BUSY, "another process holds the lease");
     if (status == DT_OK)

@@ -14,14 +14,13 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
     const char *waits = p->waits && p->waits[0] ? p->waits : NULL;
     const char *down = p->index_down && p->index_down[0] ? p->index_down : NULL;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_put_process,
-                           DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
-                                     DT_P_STR(dt_str(p->name)), DT_P_STR(DT_STR_LIT(DUETIME_VERSION)),
-                                     DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
-                                     DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits)),
-                                     DT_P_STR_OR_NULL(dt_str(p->elected_by))),
-                           &changed, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_put_process,
+                              DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
+                                        DT_P_STR(dt_str(p->name)), DT_P_STR(DT_STR_LIT(DUETIME_VERSION)),
+                                        DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
+                                        DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits)),
+                                        DT_P_STR_OR_NULL(dt_str(p->elected_by))),
+                              &changed, err));
     if (status == DT_OK && changed == 1) /* the row is new: the process has just started */
         status = dt_db_run(db, dt_sql_delete_old_processes, DT_PARAMS(DT_P_INT(OLD_MS)), NULL, err);
     return status;

@@ -146,13 +146,11 @@ dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn *first, void *
 {
     bool fresh = !dt_db_alive(store->db);
     dt_status status = dt_store_db(store, db, err);
-    if (status == DT_OK)
-        status = first(store, *db, arg, err);
+    DT_THEN(status, first(store, *db, arg, err));
     if (status == DT_UNAVAILABLE && !fresh &&
         !dt_db_alive(*db)) { /* nothing was done yet, so the first call can be repeated on a new connection */
         status = dt_db_reconnect(*db, err);
-        if (status == DT_OK)
-            status = first(store, *db, arg, err);
+        DT_THEN(status, first(store, *db, arg, err));
     }
     return status;
 }
@@ -191,8 +189,7 @@ dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err)
 {
     if (!db)
         return status;
-    if (status == DT_OK)
-        status = dt_db_commit(db, err);
+    DT_THEN(status, dt_db_commit(db, err));
     if (status != DT_OK)
         dt_db_rollback(db);
     return status;
@@ -248,8 +245,7 @@ dt_status dt_store_number(dt_store *store, const char *sql, struct dt_params par
     dt_status status;
     do {
         status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = dt_db_read_number(db, sql, params, NULL, n, err);
+        DT_THEN(status, dt_db_read_number(db, sql, params, NULL, n, err));
     } while (dt_store_read_again(&tries, status));
     return status;
 }
@@ -262,10 +258,8 @@ dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params param
     dt_status status;
     do {
         status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = rows->end.rows ? dt_db_query_stream(db, sql, params, err) : dt_db_query(db, sql, params, err);
-        if (status == DT_OK)
-            status = dt_store_read_rows(db, arena, rows, err);
+        DT_THEN(status, rows->end.rows ? dt_db_query_stream(db, sql, params, err) : dt_db_query(db, sql, params, err));
+        DT_THEN(status, dt_store_read_rows(db, arena, rows, err));
     } while (dt_store_read_again(&tries, status));
     if (rows->to) {
         memcpy(rows->to, &rows->v, sizeof(rows->v));
@@ -353,8 +347,7 @@ dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *o
     dt_db *db;
     *out = (struct dt_server_settings){0};
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_server_settings, DT_NO_PARAMS, err);
+    DT_THEN(status, dt_db_query(db, dt_sql_select_server_settings, DT_NO_PARAMS, err));
     if (status != DT_OK)
         return status;
     if (dt_db_next(db))
@@ -406,7 +399,6 @@ dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct d
     dt_db *db;
     *out = (struct dt_semi_sync){0};
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = read_semi_sync(db, dt_sql_select_semi_sync_settings, out, err);
+    DT_THEN(status, read_semi_sync(db, dt_sql_select_semi_sync_settings, out, err));
     return status == DT_OK ? read_semi_sync(db, dt_sql_select_semi_sync_status, out, err) : status;
 }

@@ -66,12 +66,9 @@ static dt_status adopt_chain(dt_db *db, struct dt_error *err)
                        "commit " CHAIN_COMMIT " first",
                        (long long)applied, CHAIN_N);
     status = dt_db_begin(db, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_delete_chain, DT_NO_PARAMS, NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_insert_migration, (struct dt_params){baseline, 2}, NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_end_migration, (struct dt_params){baseline, 1}, NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_delete_chain, DT_NO_PARAMS, NULL, err));
+    DT_THEN(status, dt_db_run(db, dt_sql_insert_migration, (struct dt_params){baseline, 2}, NULL, err));
+    DT_THEN(status, dt_db_run(db, dt_sql_end_migration, (struct dt_params){baseline, 1}, NULL, err));
     status = dt_store_commit(db, status, err);
     if (status == DT_OK)
         DT_LOG(INFO, "schema", "the schema of earlier migrations equals the baseline and was adopted",
@@ -105,9 +102,8 @@ static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t
                    DT_S("reason", err ? err->text : ""));
             status = DT_OK;
         }
-        if (status == DT_OK)
-            status =
-                dt_db_run(db, dt_sql_set_migration_step, DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err);
+        DT_THEN(status,
+                dt_db_run(db, dt_sql_set_migration_step, DT_PARAMS(DT_P_INT(step), DT_P_INT(m->version)), NULL, err));
         if (status != DT_OK) {
             struct dt_error why = err ? *err : (struct dt_error){0};
             return dt_fail(err, status, "migration %04d_%s, statement %lld: %.200s", m->version, m->name,
@@ -127,14 +123,11 @@ static dt_status make_installation(dt_db *db, const struct dt_config *config, st
     if (!valid)
         return dt_fail(err, DT_INVALID, "[installation] name: it must have 1 to 100 of A-Z a-z 0-9 . _ -");
     dt_status status = dt_db_begin(db, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_insert_installation, DT_PARAMS(DT_P_STR(name), DT_P_INT(config->shards_count)),
-                           NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_insert_id_sequence, DT_NO_PARAMS, NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_insert_installation, DT_PARAMS(DT_P_STR(name), DT_P_INT(config->shards_count)),
+                              NULL, err));
+    DT_THEN(status, dt_db_run(db, dt_sql_insert_id_sequence, DT_NO_PARAMS, NULL, err));
     int64_t shards = 0;
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_select_shards_number, DT_NO_PARAMS, NULL, &shards, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_select_shards_number, DT_NO_PARAMS, NULL, &shards, err));
     if (status == DT_OK && (shards < 1 || shards > DT_SHARDS_MAX))
         status = dt_fail(err, DT_CORRUPT, "installation.shards is %lld, but must be 1 to %d", (long long)shards,
                          DT_SHARDS_MAX);
@@ -159,12 +152,10 @@ static dt_status apply_migration(dt_db *db, const struct dt_config *config, cons
     if (!found)
         status = dt_db_run(db, dt_sql_insert_migration, DT_PARAMS(DT_P_INT(m->version), DT_P_STR(dt_str(m->name))),
                            NULL, err);
-    if (status == DT_OK)
-        status = run_statements(db, m, done, err);
+    DT_THEN(status, run_statements(db, m, done, err));
     if (status == DT_OK && m->version == 1)
         status = make_installation(db, config, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_end_migration, DT_PARAMS(DT_P_INT(m->version)), NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_end_migration, DT_PARAMS(DT_P_INT(m->version)), NULL, err));
     if (status == DT_OK && log)
         log(m->name);
     return status;
@@ -185,12 +176,9 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
         status = dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
     /* Literals in views keep the collation of the session that creates the view. With a binary collation, clients of
      * any collation can compare their own values with these literals. */
-    if (status == DT_OK)
-        status = dt_db_script(db, dt_str(dt_sql_set_migration_collation), err);
-    if (status == DT_OK)
-        status = dt_db_script(db, dt_str(dt_sql_create_migrations), err);
-    if (status == DT_OK)
-        status = adopt_chain(db, err);
+    DT_THEN(status, dt_db_script(db, dt_str(dt_sql_set_migration_collation), err));
+    DT_THEN(status, dt_db_script(db, dt_str(dt_sql_create_migrations), err));
+    DT_THEN(status, adopt_chain(db, err));
     for (int i = 0; i < dt_migrations_n && status == DT_OK; i++) {
         dt_assert_cmp(dt_migrations[i].version, ==, i + 1);
         status = apply_migration(db, &config, &dt_migrations[i], log, err);
@@ -212,12 +200,10 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     int64_t needed = 0;
     int64_t rows = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_count_migrations, (struct dt_params){baseline, 2}, NULL, &applied, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_select_newest_migration, DT_NO_PARAMS, NULL, &newest, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_count_installations, DT_NO_PARAMS, NULL, &rows, err);
+    DT_THEN(status,
+            dt_db_read_number(db, dt_sql_count_migrations, (struct dt_params){baseline, 2}, NULL, &applied, err));
+    DT_THEN(status, dt_db_read_number(db, dt_sql_select_newest_migration, DT_NO_PARAMS, NULL, &newest, err));
+    DT_THEN(status, dt_db_read_number(db, dt_sql_count_installations, DT_NO_PARAMS, NULL, &rows, err));
     if (status != DT_OK)
         return status;
     if (applied < dt_migrations_n)
@@ -278,8 +264,7 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
     dt_db *db;
     bool made = false;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = read_cursor_key(db, key, &made, err);
+    DT_THEN(status, read_cursor_key(db, key, &made, err));
     if (status != DT_OK || made)
         return status;
     /* If several processes find no key at once, all use the key that was stored first. */
@@ -289,8 +274,7 @@ dt_status dt_store_cursor_key(dt_store *store, unsigned char key[DT_CURSOR_KEY],
     status =
         dt_db_run(db, dt_sql_set_cursor_key,
                   DT_PARAMS(DT_P_STR(((struct dt_str){random, sizeof(random)})), DT_P_INT(DT_CURSOR_KEY)), NULL, err);
-    if (status == DT_OK)
-        status = read_cursor_key(db, key, &made, err);
+    DT_THEN(status, read_cursor_key(db, key, &made, err));
     return status || made ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 

@@ -184,8 +184,7 @@ dt_status dt_store_commit_once(dt_store *store, struct dt_counts *counts, dt_wor
     if (counts)
         dt_counts_init(counts);
     dt_status status = dt_store_begin(store, &db, &now_ms, err);
-    if (status == DT_OK)
-        status = work(arg, db, now_ms, err);
+    DT_THEN(status, work(arg, db, now_ms, err));
     return counts ? dt_counts_commit(db, counts, status, err) : dt_store_commit(db, status, err);
 }
 
@@ -327,18 +326,15 @@ static dt_status begin_audit_piece(dt_audit *a, dt_store *store, struct dt_error
     a->rows = 0;
     dt_assert_cmp(a->difference.n, ==, 0);
     dt_status status = dt_store_db(store, &a->db, err);
-    if (status == DT_OK)
-        status = dt_db_begin_snapshot(a->db, err);
-    if (status == DT_OK)
-        status = dt_db_query(a->db, dt_sql_select_audit, DT_PARAMS(DT_P_INT(a->piece)), err);
+    DT_THEN(status, dt_db_begin_snapshot(a->db, err));
+    DT_THEN(status, dt_db_query(a->db, dt_sql_select_audit, DT_PARAMS(DT_P_INT(a->piece)), err));
     if (status != DT_OK)
         return status;
     bool found = dt_db_next(a->db);
     a->version = found ? dt_db_i64(a->db, 0) : 0;
     a->corrected = found ? dt_db_i64(a->db, 1) : 0;
     status = dt_db_end(a->db, err);
-    if (status == DT_OK)
-        status = dt_db_query(a->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(a->piece)), err);
+    DT_THEN(status, dt_db_query(a->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(a->piece)), err));
     while (status == DT_OK && dt_db_next(a->db)) {
         status = read_topic_of_row(a, 0, err);
         for (int s = 0; status == DT_OK && s < DT_JOB_STATES; s++)

@@ -156,8 +156,7 @@ static dt_status read_limits(struct some *some, struct dt_error *err)
 static dt_status lock_gates_at_once(struct some *some, struct dt_error *err)
 {
     dt_status status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? read_limits(some, err) : lock_gates(some, err);
-    if (status == DT_OK)
-        status = DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock_gates(some, err) : read_limits(some, err);
+    DT_THEN(status, DT_UNGUARDED(LIMIT_COUNT_AFTER_GATE) ? lock_gates(some, err) : read_limits(some, err));
     /* If a manual edit gave the topic its limit, the topic has no gate. This makes the gate, which also locks it, and
      * reads it again. A transaction makes at most one gate. */
     for (size_t i = 0; status == DT_OK && !some->made && i < some->n; i++) {
@@ -165,8 +164,7 @@ static dt_status lock_gates_at_once(struct some *some, struct dt_error *err)
             continue;
         some->made = some->locked[i] = true;
         status = dt_topic_gate_make(some->db, some->v[i].topic, err);
-        if (status == DT_OK)
-            status = read_limits(some, err);
+        DT_THEN(status, read_limits(some, err));
     }
     for (size_t i = 0; i < some->n; i++) {
         struct dt_gate *gate = &some->v[i];

@@ -202,10 +202,8 @@ static dt_status write_piece(void *arg, dt_db *db, int64_t, struct dt_error *err
 {
     struct piece *piece = arg;
     dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
-    if (status == DT_OK)
-        status = read_token_owners(db, &piece->arena, &piece->owners, err);
-    if (status == DT_OK)
-        status = read_piece(piece, db, err);
+    DT_THEN(status, read_token_owners(db, &piece->arena, &piece->owners, err));
+    DT_THEN(status, read_piece(piece, db, err));
     const struct topic_owner *v = piece->topics.v;
     for (size_t i = 0, end; status == DT_OK && i < piece->topics.n; i = end) {
         end = i + 1;
@@ -224,11 +222,9 @@ dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err)
     struct piece piece = {.after = DT_STR_LIT("")};
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = read_token_owners(db, &piece.arena, &piece.owners, err);
+    DT_THEN(status, read_token_owners(db, &piece.arena, &piece.owners, err));
     do {
-        if (status == DT_OK)
-            status = read_piece(&piece, db, err);
+        DT_THEN(status, read_piece(&piece, db, err));
         if (status == DT_OK && piece.differ)
             status = dt_store_commit_work(store, NULL, write_piece, &piece, err);
         if (status == DT_OK && piece.topics.n)

@@ -153,9 +153,9 @@ dt_status dt_store_topic_list(dt_store *store, const struct dt_topic_filter *fil
     if (!p.topics)
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_store_db(store, &p.db, err);
-    if (status == DT_OK)
-        status = f.bound ? read_prefixes(&p, &f, out)
-                         : read_topics_page(&p, dt_sql_select_topics, DT_PARAMS(DT_P_STR(f.after), DT_P_INT(p.limit)));
+    DT_THEN(status, f.bound
+                        ? read_prefixes(&p, &f, out)
+                        : read_topics_page(&p, dt_sql_select_topics, DT_PARAMS(DT_P_STR(f.after), DT_P_INT(p.limit))));
     if (status != DT_OK) {
         *out = (struct dt_topic_list){0};
         return status;
@@ -189,9 +189,8 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
     for (int s = 0; s < DT_JOB_STATES; s++) /* after a manual edit a counter may be below zero until the next audit */
         out->by_state[s] = out->by_state[s] > 0 ? out->by_state[s] : 0;
     status = dt_db_end(db, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_select_overdue, DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)), NULL,
-                                   &out->oldest_overdue_ms, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_select_overdue, DT_PARAMS(DT_P_STR(name), DT_P_INT(OVERDUE_ROWS)),
+                                      NULL, &out->oldest_overdue_ms, err));
     return status;
 }
 
@@ -465,8 +464,7 @@ static dt_status store_topic(struct putting *put, dt_db *db, int64_t now_ms, con
     status = check_put(db, put, installation, was, err);
     if (status == DT_OK && !exists)
         status = dt_topic_owner_of_new(db, put->owners, t->name, &owner, err);
-    if (status == DT_OK)
-        status = record_topic_before(&put->event, db, t->name, err);
+    DT_THEN(status, record_topic_before(&put->event, db, t->name, err));
     if (status == DT_OK && exists)
         status = change_topic(db, put, now_ms, &rows, err);
     else if (status == DT_OK)
@@ -475,8 +473,8 @@ static dt_status store_topic(struct putting *put, dt_db *db, int64_t now_ms, con
                                      s.url, s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit,
                                      s.alerts, DT_P_INT(owner), now, now),
                            NULL, err);
-    if (status == DT_OK)
-        status = record_topic_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
+    DT_THEN(status,
+            record_topic_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err));
     put->created = !exists;
     *changed = status == DT_OK && rows > 0;
     return status;
@@ -494,10 +492,8 @@ static dt_status put_topic_in_txn(void *arg, dt_db *db, int64_t now_ms, struct d
      * limit. */
     if (!DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p))
         status = dt_topic_gate_make(db, t->name, err);
-    if (status == DT_OK)
-        status = lock_topics(db, installation, err);
-    if (status == DT_OK)
-        status = store_topic(put, db, now_ms, installation, &changed, err);
+    DT_THEN(status, lock_topics(db, installation, err));
+    DT_THEN(status, store_topic(put, db, now_ms, installation, &changed, err));
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
@@ -602,20 +598,16 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic
     enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
     uint64_t changed = 0;
     dt_status status = record_topic_before(&event, db, p->name, err);
-    if (status == DT_OK)
-        status = lock_topics(db, installation, err);
-    if (status == DT_OK)
-        status = find_delivery(db, p->name, &delivery, err);
+    DT_THEN(status, lock_topics(db, installation, err));
+    DT_THEN(status, find_delivery(db, p->name, &delivery, err));
     if (status == DT_OK && !delivery)
         status = dt_fail(err, DT_NOT_FOUND, "no such topic");
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_pause_topic,
-                           DT_PARAMS(DT_P_INT(p->paused), DT_P_INT(now_ms), DT_P_STR(p->name), DT_P_INT(p->paused)),
-                           &changed, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_pause_topic,
+                              DT_PARAMS(DT_P_INT(p->paused), DT_P_INT(now_ms), DT_P_STR(p->name), DT_P_INT(p->paused)),
+                              &changed, err));
     if (status == DT_OK && changed)
         status = dt_topics_raise_version(db, err);
-    if (status == DT_OK)
-        status = record_topic_after(&event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err);
+    DT_THEN(status, record_topic_after(&event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err));
     dt_arena_clear(&event.arena);
     return status;
 }

@@ -281,10 +281,8 @@ static int64_t tick_attempt_keeper(void *arg, void *store)
     struct dt_error err = {0};
     hands->keeper_store = store;
     dt_status status = resolve_claims_in_doubt(hands, &err);
-    if (status == DT_OK)
-        status = return_unwanted_attempts(hands, &err);
-    if (status == DT_OK)
-        status = find_lost_attempts(hands, &err);
+    DT_THEN(status, return_unwanted_attempts(hands, &err));
+    DT_THEN(status, find_lost_attempts(hands, &err));
     if (status != DT_OK)
         return dt_chore_failed(&hands->keeper, DT_OUTAGE_MYSQL, "lost callbacks are not found", status, &err, PAUSE_US);
     return hands->look_us;
@@ -441,8 +439,7 @@ static dt_status make_http_client(dt_hands *hands, struct dt_error *err)
                                         .may_send = dt_pool_may_send,
                                         .arg = hands};
     dt_status status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
-    if (status == DT_OK)
-        status = dt_host_names_check(dt_str(config->callbacks_allow_hosts), err);
+    DT_THEN(status, dt_host_names_check(dt_str(config->callbacks_allow_hosts), err));
     return status == DT_OK ? dt_http_client_new(&settings, &hands->client, err) : status;
 }
 
@@ -454,12 +451,9 @@ static dt_status make_pool_parts(dt_hands *hands, struct dt_error *err)
                                             .max_bytes = (size_t)env->config->callbacks_max_bytes};
     hands->lost = calloc((size_t)env->config->dispatch_batch_jobs, sizeof(*hands->lost));
     dt_status status = hands->lost ? dt_places_new(&limits, &hands->places) : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_json_new(&hands->json);
-    if (status == DT_OK)
-        status = dt_mailbox_new(&hands->recorder_mailbox);
-    if (status == DT_OK)
-        status = dt_store_new(env->config, env->ref, &hands->recorder_store);
+    DT_THEN(status, dt_json_new(&hands->json));
+    DT_THEN(status, dt_mailbox_new(&hands->recorder_mailbox));
+    DT_THEN(status, dt_store_new(env->config, env->ref, &hands->recorder_store));
     return status == DT_OK ? dt_index_new(env->config, env->installation, env->clock, &hands->index, err) : status;
 }
 
@@ -526,8 +520,7 @@ dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct 
     dt_status status = make_pool_parts(hands, err);
     if (status == DT_OK && hands->enabled)
         status = make_http_client(hands, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&hands->recorder, "hands-recorder", run_recorder, hands, err);
+    DT_THEN(status, dt_thread_start(&hands->recorder, "hands-recorder", run_recorder, hands, err));
     if (status == DT_OK) {
         hands->renewer =
             (struct dt_chore){.name = "callback-lease", .tick = tick_number_renewer, .arg = hands, .last = true};

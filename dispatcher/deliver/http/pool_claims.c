@@ -320,8 +320,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
                                       .tag = s->callback};
     dt_arena_reset(&claims->arena);
     dt_status status = dt_request_head(s->job, &setting, now_ms, claims->json, &claims->arena, &request);
-    if (status == DT_OK)
-        status = dt_http_client_send(hands->client, &request);
+    DT_THEN(status, dt_http_client_send(hands->client, &request));
     if (status == DT_OK)
         dt_metric_observe(hands->meters.lateness, (double)(now_ms - s->job->claim.due_ms) / 1000);
     return status;

@@ -333,8 +333,7 @@ static dt_status poll_messages(dt_command_reader *r, struct dt_error *err)
     for (size_t i = 0; i < r->n_places && r->n_halted > halted; i++)
         if (r->partitions[i].halted)
             dt_kafka_reader_leave(r->consumer, r->places[i].partition);
-    if (status == DT_OK)
-        status = carry_out_messages(r, taken, err);
+    DT_THEN(status, carry_out_messages(r, taken, err));
     if (status != DT_OK || dt_thread_stopping(&r->thread))
         return status;
     return dt_kafka_reader_commit(r->consumer, err);
@@ -454,11 +453,9 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
                                       .arg = r,
                                       .ours = sends_answers_of_partition};
     dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
-    if (status == DT_OK)
-        status = dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker);
+    DT_THEN(status, dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker));
     dt_outbox *sender = NULL;
-    if (status == DT_OK)
-        status = dt_outbox_start(&env, &sender);
+    DT_THEN(status, dt_outbox_start(&env, &sender));
     pthread_mutex_lock(&r->lock);
     r->sender = sender;
     pthread_mutex_unlock(&r->lock);
@@ -500,16 +497,11 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     r->seconds = dt_histogram("duetime_commands_seconds", "Duration of carrying out one batch of messages.", "");
     r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));
     dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_store_new(&r->config, intake->ref, &r->store);
-    if (status == DT_OK)
-        status = init_command_taker(r);
-    if (status == DT_OK)
-        status = start_sender(r, err);
-    if (status == DT_OK)
-        status = dt_index_new(intake->config, intake->installation, intake->clock, &r->index, err);
-    if (status == DT_OK)
-        status = dt_thread_start(&r->thread, "commands", run_reader, r, err);
+    DT_THEN(status, dt_store_new(&r->config, intake->ref, &r->store));
+    DT_THEN(status, init_command_taker(r));
+    DT_THEN(status, start_sender(r, err));
+    DT_THEN(status, dt_index_new(intake->config, intake->installation, intake->clock, &r->index, err));
+    DT_THEN(status, dt_thread_start(&r->thread, "commands", run_reader, r, err));
     if (status == DT_OK)
         *out = r;
     else

@@ -446,8 +446,7 @@ dt_status dt_delivery_commit(dt_delivery *d, struct dt_error *err)
     dt_assert(s->begun);
     dt_assert_cmp(s->offset, ==, -1); /* no batch is committed twice */
     DT_FAIL_POINT_STATUS("produce.claimed", status, &s->err);
-    if (status == DT_OK)
-        status = dt_producer_commit(d->producer, &s->offset, &s->err);
+    DT_THEN(status, dt_producer_commit(d->producer, &s->offset, &s->err));
     DT_FAIL_POINT_STATUS("settle.before", status, &s->err);
     if (status != DT_OK)
         *err = s->err;
@@ -627,8 +626,7 @@ dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out)
     d->strangers.meter = dt_counter("duetime_ledger_strangers_total",
                                     "Ledger records that no dispatcher wrote; they are skipped.", label);
     dt_status status = dt_writable_topics_new(d->kafka->admin, env->clock, env->told, env->arg, &d->writable_topics);
-    if (status == DT_OK)
-        status = dt_json_new(&d->json);
+    DT_THEN(status, dt_json_new(&d->json));
     if (status != DT_OK) {
         dt_delivery_free(d);
         *out = NULL;

@@ -425,16 +425,14 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     struct look look = {.topic = topic};
     struct dt_kafka_shape shape = {0};
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
-    if (status == DT_OK)
-        status = read_installation_topic(a, &look, repair ? (int)shards : 0, true, err);
+    DT_THEN(status, read_installation_topic(a, &look, repair ? (int)shards : 0, true, err));
     if (status == DT_OK && strcmp(look.retention_ms, "-1") != 0)
         status = dt_fail(err, DT_REFUSED, "topic %s has retention.ms=%s: it must be -1, or sent jobs are forgotten",
                          topic, look.retention_ms);
     if (status == DT_OK && strcmp(look.cleanup_policy, "delete") != 0)
         status =
             dt_fail(err, DT_REFUSED, "topic %s has cleanup.policy=%s: it must be delete", topic, look.cleanup_policy);
-    if (status == DT_OK)
-        status = read_topic_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &shape, err);
+    DT_THEN(status, read_topic_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &shape, err));
     if (status != DT_OK || shape.partitions >= (int)shards)
         return status;
     if (!repair)
@@ -469,8 +467,7 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         struct look look = {.topic = topic};
         status = dt_kafka_topic_name(a->env, dt_kafka_own_topics[i], topic, err);
-        if (status == DT_OK)
-            status = read_installation_topic(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
+        DT_THEN(status, read_installation_topic(a, &look, partitions > 0 ? (int)partitions : 4, false, err));
     }
     end_requests(a);
     return status;
@@ -509,8 +506,7 @@ dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, 
         looks[i].topic = out->topics[i].name;
         status = dt_kafka_topic_name(a->env, dt_kafka_own_topics[i], out->topics[i].name, err);
     }
-    if (status == DT_OK)
-        status = begin_requests(a, err);
+    DT_THEN(status, begin_requests(a, err));
     if (status != DT_OK)
         return status;
     describe_topics(a, looks, DT_KAFKA_OWN_TOPICS);

@@ -21,8 +21,7 @@ static dt_status parse_claims(struct dt_str text, struct dt_kafka_token *out, st
 {
     dt_json *json = NULL;
     dt_status status = dt_json_new(&json);
-    if (status == DT_OK)
-        status = dt_json_parse(json, text, &(struct dt_json_limits){0}, NULL);
+    DT_THEN(status, dt_json_parse(json, text, &(struct dt_json_limits){0}, NULL));
     if (status == DT_OK && dt_json_root(json)->type == DT_JSON_OBJECT) {
         const int64_t expires_s = dt_json_int_of(json, dt_json_root(json), "exp");
         const struct dt_str subject = dt_json_text_of(json, dt_json_root(json), "sub");
@@ -114,8 +113,7 @@ static dt_status check_token(struct dt_properties *list, struct dt_error *err)
                          OTHER_SOURCE);
     } else if (property) {
         status = dt_property_now(property, &jwt);
-        if (status == DT_OK)
-            status = dt_kafka_token_parse(dt_str(jwt.p), &token, &why);
+        DT_THEN(status, dt_kafka_token_parse(dt_str(jwt.p), &token, &why));
         if (status != DT_OK)
             status = dt_fail(err, DT_INVALID, "[kafka] client.%s_file: %s", property->name, why.text);
     }
@@ -195,8 +193,7 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
         for (size_t k = 0; status == DT_OK && k < sizeof(refused) / sizeof(refused[0]); k++)
             if (strcmp(refused[k].name, name) == 0)
                 status = dt_fail(err, DT_INVALID, "[kafka] client.%s cannot be set: %s", name, refused[k].reason);
-        if (status == DT_OK)
-            status = dt_property_now(property, &value);
+        DT_THEN(status, dt_property_now(property, &value));
         if (status == DT_OK && rd_kafka_conf_set(conf, name, value.p, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
             status = dt_fail(err, DT_INVALID, "[kafka] client.%s: %s", name,
                              dt_property_is_secret(name) ? "librdkafka rejects its value" : reason);
@@ -215,8 +212,7 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
     struct dt_error seen = {0};
     dt_status status = dt_kafka_client_set(conf, config, err);
     rd_kafka_t *rk = NULL;
-    if (status == DT_OK)
-        status = check_token(config->kafka_client, err);
+    DT_THEN(status, check_token(config->kafka_client, err));
     if (status == DT_OK && config->kafka_client && config->kafka_client->n) {
         rd_kafka_conf_set_log_cb(conf, NULL);
         rd_kafka_conf_enable_sasl_queue(conf, 1);

@@ -59,10 +59,8 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const 
     };
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     dt_status status = apply_settings(conf, settings, err);
-    if (status == DT_OK)
-        status = dt_kafka_client_set(conf, env->config, err);
-    if (status == DT_OK)
-        status = apply_settings(conf, own, err);
+    DT_THEN(status, dt_kafka_client_set(conf, env->config, err));
+    DT_THEN(status, apply_settings(conf, own, err));
     *out = NULL;
     if (status != DT_OK) {
         rd_kafka_conf_destroy(conf);
@@ -398,8 +396,7 @@ dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct
         h->generation = dt_kafka_client_generation();
         h->made_us = dt_kafka_now_us();
         status = h->ops->conf(h->env, &conf, err);
-        if (status == DT_OK)
-            status = dt_kafka_handle_new(h->ops->type, conf, &h->rk, err);
+        DT_THEN(status, dt_kafka_handle_new(h->ops->type, conf, &h->rk, err));
     }
     if (status == DT_OK) {
         h->held = true;

@@ -176,8 +176,7 @@ dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out,
         return dt_fail(err, DT_NOMEM, "out of memory");
     l->env = env;
     dt_status status = dt_kafka_topic_name(env, "results", l->topic, err);
-    if (status == DT_OK)
-        status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &l->handle, err);
+    DT_THEN(status, dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &l->handle, err));
     if (status == DT_OK)
         *out = l;
     else

@@ -38,10 +38,8 @@ static dt_status open_ledger_reader(const struct dt_kafka_env *env, struct reade
     char name[DT_KAFKA_TOPIC_MAX + 1];
     rd_kafka_conf_t *conf;
     dt_status status = dt_kafka_topic_name(env, "ledger", name, err);
-    if (status == DT_OK)
-        status = dt_kafka_conf_new(env, NULL, settings, &conf, err);
-    if (status == DT_OK)
-        status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &r->rk, err);
+    DT_THEN(status, dt_kafka_conf_new(env, NULL, settings, &conf, err));
+    DT_THEN(status, dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &r->rk, err));
     if (status != DT_OK)
         return status;
     r->topic = rd_kafka_topic_new(r->rk, name, NULL);
@@ -111,8 +109,7 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
         return dt_fail(err, DT_NOMEM, "out of memory");
     r->partition = (int32_t)shard;
     dt_status status = open_ledger_reader(env, r, err);
-    if (status == DT_OK)
-        status = dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, reading->stop, NULL, err);
+    DT_THEN(status, dt_kafka_await_topic(r->rk, r->topic, dt_kafka_now_us() + left_us, reading->stop, NULL, err));
     if (status == DT_OK) {
         r->started = rd_kafka_consume_start_queue(r->topic, r->partition, reading->from, r->queue) == 0;
         status = r->started ? read_ledger_records(r, reading, left_us, err)
@@ -219,10 +216,8 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     pthread_mutex_init(&t->lock, NULL);
     t->partition = (int32_t)shard;
     t->users = 1;
-    if (status == DT_OK)
-        status = dt_kafka_conf_new(env, NULL, NULL, &conf, err);
-    if (status == DT_OK)
-        status = dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err);
+    DT_THEN(status, dt_kafka_conf_new(env, NULL, NULL, &conf, err));
+    DT_THEN(status, dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err));
     if (status != DT_OK) {
         release_trim(t);
         atomic_flag_clear(&under_way);

@@ -63,19 +63,15 @@ dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
     if (p->has_kafka) {
         dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
         p->env.results.notices = p->notices;
-        if (status == DT_OK)
-            status = dt_notice_producer_new(p->env.kafka, &p->features, err);
+        DT_THEN(status, dt_notice_producer_new(p->env.kafka, &p->features, err));
         p->letters_port =
             (struct dt_outbox_kafka){.arg = p->notices, .send = send_to_kafka, .letter = dt_message_of_notice};
         p->features_port = (struct dt_outbox_kafka){.arg = p->features, .send = send_to_kafka};
         p->env.outbox.kafka = &p->letters_port;
         p->env.outbox.sent = dt_counter("duetime_notices_sent_total", "Dead letters sent to Kafka.", "");
-        if (status == DT_OK)
-            status = dt_outbox_start(&p->env.outbox, &p->outbox);
-        if (status == DT_OK)
-            status = dt_results_watermark_start(&p->env.reads, &p->reads, err);
-        if (status == DT_OK)
-            status = dt_command_reader_start(&commands, &p->commands, err);
+        DT_THEN(status, dt_outbox_start(&p->env.outbox, &p->outbox));
+        DT_THEN(status, dt_results_watermark_start(&p->env.reads, &p->reads, err));
+        DT_THEN(status, dt_command_reader_start(&commands, &p->commands, err));
         if (status != DT_OK)
             return status;
     }

@@ -344,10 +344,8 @@ static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_re
         {NULL, NULL},
     };
     dt_status status = dt_kafka_topic_name(c->env, c->how.suffix, topic, err);
-    if (status == DT_OK)
-        status = dt_kafka_conf_new(c->env, NULL, settings, &conf, err);
-    if (status == DT_OK)
-        status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &out->rk, err);
+    DT_THEN(status, dt_kafka_conf_new(c->env, NULL, settings, &conf, err));
+    DT_THEN(status, dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &out->rk, err));
     if (status != DT_OK)
         return status;
     rd_kafka_poll_set_consumer(out->rk);
@@ -422,8 +420,7 @@ static dt_status begin_partitions(struct dt_kafka_reader *c, struct dt_error *er
         v[i].end = list->elems[i].offset;
     if (!v)
         status = dt_fail(err, DT_NOMEM, "out of memory");
-    if (status == DT_OK)
-        status = c->how.begin(c->how.arg, v, (size_t)n, err);
+    DT_THEN(status, c->how.begin(c->how.arg, v, (size_t)n, err));
     for (int i = 0; i < n && status == DT_OK; i++)
         c->next[v[i].partition] = v[i].next;
     rd_kafka_topic_partition_list_destroy(list);

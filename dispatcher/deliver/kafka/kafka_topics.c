@@ -539,8 +539,7 @@ dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **ou
     a->env = env;
     pthread_mutex_init(&a->request_lock, NULL);
     status = dt_kafka_on_demand_new(env, &on_demand_ops, KEEP_HANDLE_MS, &a->handle, err);
-    if (status == DT_OK)
-        status = dt_kafka_lookups_new(a, err);
+    DT_THEN(status, dt_kafka_lookups_new(a, err));
     if (status == DT_OK)
         *out = a;
     else

@@ -475,15 +475,13 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
         if (t->limit < DT_KAFKA_BATCH_BYTES && t->in_flight + r->bytes > t->limit)
             status =
                 await_reports(p, &t->in_flight, t->limit > r->bytes ? t->limit - r->bytes : 0, p->deadline_us, err);
-        if (status == DT_OK)
-            status = produce_message(p, t->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err);
+        DT_THEN(status, produce_message(p, t->rkt, RD_KAFKA_PARTITION_UA, &messages[i], r, p->deadline_us, err));
         if (status == DT_OK) {
             t->in_flight += r->bytes;
             DT_FAIL_POINT_STATUS("produce.message", status, err);
         }
     }
-    if (status == DT_OK)
-        status = produce_message(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err);
+    DT_THEN(status, produce_message(p, p->ledger, (int32_t)p->shard, record, &p->reports[n], p->deadline_us, err));
     DT_FAIL_POINT_STATUS("produce.record", status, err);
     return status == DT_DOUBT ? find_cause(p, status, err) : status;
 }

@@ -62,8 +62,7 @@ dt_status dt_message_of_job(const struct dt_outgoing *from, const char *installa
     const struct dt_cloud_event event = dt_cloud_event_of(from, installation, now_ms);
     add_header(&h, "content-type", from->content_type.p ? from->content_type : DT_STR_LIT("application/json"));
     dt_status status = add_attribute_headers(&h, &event, arena);
-    if (status == DT_OK)
-        status = add_caller_headers(&h, from->headers, json, arena);
+    DT_THEN(status, add_caller_headers(&h, from->headers, json, arena));
     *message = (struct dt_kafka_message){.topic = from->kafka_topic,
                                          .key = from->partition_key,
                                          .value = from->payload,

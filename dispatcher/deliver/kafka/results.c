@@ -100,8 +100,7 @@ static dt_status compare_mark_with_offsets(dt_results_watermark *w, struct dt_er
         w->mark_ms = status == DT_OK ? ms : 0;
         w->mark_us = us;
     }
-    if (status == DT_OK)
-        status = dt_result_lag_passed(w->lag, &passed, err);
+    DT_THEN(status, dt_result_lag_passed(w->lag, &passed, err));
     if (status == DT_OK && passed) {
         raise_to(&w->other_up_to_ms, w->mark_ms);
         raise_to(&w->kafka_up_to_ms, w->mark_ms);
@@ -415,8 +414,7 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
         status = decode_record(r, &records[i]);
     if (status == DT_OK && r->n)
         status = dt_store_apply_or_defer(r->store, &map, r->batch, r->n, r->deferred.some, err);
-    if (status == DT_OK)
-        status = publish_rejected_results(r, err);
+    DT_THEN(status, publish_rejected_results(r, err));
     if (status != DT_OK)
         return status;
     size_t busy = count_outcomes(r, r->batch, r->n);
@@ -545,14 +543,10 @@ dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, s
     r->batch = calloc((size_t)env->config->results_batch, sizeof(*r->batch));
     r->rejected = calloc((size_t)env->config->results_batch, sizeof(*r->rejected));
     dt_status status = r->batch && r->rejected ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_store_new(&r->config, env->ref, &r->store);
-    if (status == DT_OK)
-        status = dt_index_new(env->config, env->kafka->installation, env->clock, &r->index, err);
-    if (status == DT_OK)
-        status = dt_json_new(&r->json);
-    if (status == DT_OK)
-        status = dt_thread_start(&r->thread, "results", run_results, r, err);
+    DT_THEN(status, dt_store_new(&r->config, env->ref, &r->store));
+    DT_THEN(status, dt_index_new(env->config, env->kafka->installation, env->clock, &r->index, err));
+    DT_THEN(status, dt_json_new(&r->json));
+    DT_THEN(status, dt_thread_start(&r->thread, "results", run_results, r, err));
     if (status == DT_OK)
         *out = r;
     else

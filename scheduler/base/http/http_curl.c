@@ -536,8 +536,7 @@ void dt_http_client_stop(dt_http_client *client)
 static dt_status open_client_resources(dt_http_client *client, struct dt_error *err)
 {
     dt_status status = dt_easy_check(client->ca_file, err);
-    if (status == DT_OK)
-        status = dt_wire_guard_new(client->clock, &client->guard);
+    DT_THEN(status, dt_wire_guard_new(client->clock, &client->guard));
     if (status != DT_OK)
         return status;
     client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -547,10 +546,8 @@ static dt_status open_client_resources(dt_http_client *client, struct dt_error *
         epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, client->wake_fd, &event) != 0)
         return DT_SYSTEM;
     status = dt_contacts_new(&client->contacts);
-    if (status == DT_OK)
-        status = dt_receivers_new(&client->receivers);
-    if (status == DT_OK)
-        status = dt_host_names_new(client->wake_fd, &client->names);
+    DT_THEN(status, dt_receivers_new(&client->receivers));
+    DT_THEN(status, dt_host_names_new(client->wake_fd, &client->names));
     if (status != DT_OK)
         return status;
     client->multi = curl_multi_init();

@@ -149,10 +149,8 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
         if (in)
             fclose(in);
     }
-    if (status == DT_OK)
-        status = read_certificate_and_key(files, ctx, err);
-    if (status == DT_OK)
-        status = require_client_certificate(files, ctx, err);
+    DT_THEN(status, read_certificate_and_key(files, ctx, err));
+    DT_THEN(status, require_client_certificate(files, ctx, err));
     dt_metric_add(status == DT_OK ? files->good : files->bad, 1);
     if (status != DT_OK) {
         SSL_CTX_free(ctx);

@@ -495,17 +495,14 @@ static dt_status judge_all_figures(dt_alerts *a, struct dt_error *err)
     dt_assert(a->has_read && atomic_load(&a->ours));
     dt_arena_reset(&a->rows);
     dt_status status = read_figures(&a->topics, a->judge_store, a->read.now_ms, err);
-    if (status == DT_OK)
-        status = dt_store_alerts(a->judge_store, 0, UINT_MAX, &a->rows, &found, err);
+    DT_THEN(status, dt_store_alerts(a->judge_store, 0, UINT_MAX, &a->rows, &found, err));
     r.active = found.v;
     r.n = found.n;
     r.changed = dt_arena_alloc(&a->rows, (r.n + 1) * sizeof(struct dt_alert *));
     if (status == DT_OK && !r.changed)
         status = dt_fail(err, DT_NOMEM, "out of memory");
-    if (status == DT_OK)
-        status = judge_topics(&r);
-    if (status == DT_OK)
-        status = judge_installation(&r);
+    DT_THEN(status, judge_topics(&r));
+    DT_THEN(status, judge_installation(&r));
     if (status == DT_OK && r.n_changed > 0 && mono_us(a) >= a->values_us) {
         struct dt_alert *rows = dt_arena_alloc(&a->rows, r.n_changed * sizeof(*rows));
         if (!rows)
@@ -640,10 +637,8 @@ dt_status dt_alerts_start(const struct dt_features_env *env, void **out, struct 
                                          .arg = a,
                                          .ours = sends_alerts};
     dt_status status = check_alert_settings(env->config, err);
-    if (status == DT_OK)
-        status = dt_json_new(&a->topics.json);
-    if (status == DT_OK)
-        status = dt_outbox_start(&sender, &a->sender);
+    DT_THEN(status, dt_json_new(&a->topics.json));
+    DT_THEN(status, dt_outbox_start(&sender, &a->sender));
     if (status != DT_OK) {
         dt_alerts_stop(a);
         return status;

@@ -46,8 +46,7 @@ static dt_status silence_in_txn(void *arg, dt_db *db, int64_t, struct dt_error *
     const struct dt_alert_silence *ask = s->ask;
     struct dt_rows rows = {.row_bytes = sizeof(*s->out), .read = read_alert};
     dt_status status = dt_db_query(db, dt_sql_select_alert, DT_PARAMS(DT_P_INT(ask->id)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, s->arena, &rows, err);
+    DT_THEN(status, dt_store_read_rows(db, s->arena, &rows, err));
     if (status != DT_OK)
         return status;
     const struct dt_alert *found = rows.v;
@@ -269,10 +268,10 @@ static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_err
         last_id = dt_db_i64(db, 1);
     }
     status = dt_db_end(db, err);
-    if (status == DT_OK)
-        status = dt_db_query(
-            db, dt_sql_walk_alert_jobs,
-            DT_PARAMS(now, now, from, from, id, DT_P_INT(last_key), DT_P_INT(last_key), DT_P_INT(last_id)), err);
+    DT_THEN(status,
+            dt_db_query(db, dt_sql_walk_alert_jobs,
+                        DT_PARAMS(now, now, from, from, id, DT_P_INT(last_key), DT_P_INT(last_key), DT_P_INT(last_id)),
+                        err));
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {

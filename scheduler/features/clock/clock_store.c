@@ -64,10 +64,8 @@ static dt_status lock_clock(dt_store *store, struct dt_work_lease *lease, dt_db 
     dt_status status = dt_work_lease_take(store, lease, err);
     if (status == DT_BUSY)
         return dt_fail(err, DT_BUSY, "another request is changing the clock");
-    if (status == DT_OK)
-        status = dt_store_db(store, db, err);
-    if (status == DT_OK)
-        status = read_test_clock(*db, clock, err);
+    DT_THEN(status, dt_store_db(store, db, err));
+    DT_THEN(status, read_test_clock(*db, clock, err));
     return status == DT_OK && clock->version == 0 ? dt_fail(err, DT_UNSUPPORTED, "the installation has no test clock")
                                                   : status;
 }
@@ -80,12 +78,10 @@ static dt_status change_clock_row(dt_db *db, const char *sql, struct dt_params p
     struct dt_test_clock now = *clock;
     uint64_t changed = 0;
     dt_status status = dt_db_begin(db, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, sql, params, &changed, err);
+    DT_THEN(status, dt_db_run(db, sql, params, &changed, err));
     if (status == DT_OK && changed != 1)
         status = dt_fail(err, DT_BUSY, "another request has changed the clock");
-    if (status == DT_OK)
-        status = read_test_clock(db, &now, err);
+    DT_THEN(status, read_test_clock(db, &now, err));
     status = dt_store_commit(db, status, err);
     if (status == DT_OK)
         *clock = now;
@@ -172,8 +168,7 @@ static dt_status poll_until_none(struct walk *w, dt_status (*look)(struct walk *
     while (status == DT_OK && *some && dt_clock_mono_us(dt_clock_system()) < until_us) {
         nanosleep(&pause, NULL);
         status = dt_work_lease_keep(w->store, &w->lease, w->err);
-        if (status == DT_OK)
-            status = look(w, from_ms, some);
+        DT_THEN(status, look(w, from_ms, some));
     }
     return status;
 }
@@ -184,12 +179,10 @@ static dt_status wait_until_instant_is_done(struct walk *w, int64_t from_ms)
 {
     bool undone = false, unreported = false;
     dt_status status = poll_until_none(w, has_undone_work, from_ms, PATIENCE_US, &undone);
-    if (status == DT_OK)
-        status = poll_until_none(w, has_unreported_attempts, from_ms, w->ask->wait_ms * 1000, &unreported);
+    DT_THEN(status, poll_until_none(w, has_unreported_attempts, from_ms, w->ask->wait_ms * 1000, &unreported));
     if (status == DT_OK && !undone)
         status = poll_until_none(w, has_undone_work, from_ms, PATIENCE_US, &undone);
-    if (status == DT_OK)
-        status = dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err);
+    DT_THEN(status, dt_db_read_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, NULL, &w->under_way, w->err));
     w->ask->whole &= !undone;
     return status;
 }
@@ -213,16 +206,13 @@ static dt_status advance_one_instant(struct walk *w)
      * that leaders find it. */
     do {
         status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
-        if (status == DT_OK)
-            status = dt_work_lease_keep(w->store, &w->lease, w->err);
+        DT_THEN(status, dt_work_lease_keep(w->store, &w->lease, w->err));
     } while ((status == DT_OK && done == PROMOTED) || dt_store_again(&again, status));
-    if (status == DT_OK)
-        status = dt_db_read_number(w->db, dt_sql_find_next_instant, DT_PARAMS(from, from), NULL, &next_ms, w->err);
+    DT_THEN(status, dt_db_read_number(w->db, dt_sql_find_next_instant, DT_PARAMS(from, from), NULL, &next_ms, w->err));
     next_ms = next_ms > from_ms ? dt_earlier(next_ms, w->end_ms) : w->end_ms;
     dt_assert_cmp(next_ms, >, from_ms);
-    if (status == DT_OK)
-        status =
-            change_clock(w, dt_sql_freeze_test_clock_at, DT_PARAMS(DT_P_INT(next_ms), DT_P_INT(w->clock->version)));
+    DT_THEN(status,
+            change_clock(w, dt_sql_freeze_test_clock_at, DT_PARAMS(DT_P_INT(next_ms), DT_P_INT(w->clock->version))));
     if (status != DT_OK)
         return status;
     w->at_ms = next_ms;
@@ -265,8 +255,7 @@ dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask
     ask->left_ms = 0;
     ask->whole = true;
     dt_status status = lock_clock(store, &w.lease, &w.db, out, &why);
-    if (status == DT_OK)
-        status = advance_to_end(&w);
+    DT_THEN(status, advance_to_end(&w));
     dt_work_lease_release(store, &w.lease);
     /* The clock may have run since it was read, so it is read again. If that fails, *out has the earlier reading. */
     if (status == DT_OK) {

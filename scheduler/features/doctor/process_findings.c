@@ -26,8 +26,7 @@ static dt_status put_findings(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     const struct dt_param process = DT_P_INT(p->process);
     const struct dt_param now = DT_P_INT(now_ms);
     dt_status status = dt_db_run(db, dt_sql_delete_process_findings, DT_PARAMS(process), NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_delete_old_process_findings, DT_PARAMS(DT_P_INT(now_ms - OLD_MS)), NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_delete_old_process_findings, DT_PARAMS(DT_P_INT(now_ms - OLD_MS)), NULL, err));
     for (size_t i = 0; i < p->n && status == DT_OK; i++) {
         const struct dt_process_finding *f = &p->v[i];
         status = dt_db_run(db, dt_sql_put_process_finding,
@@ -87,10 +86,9 @@ void dt_store_put_death(const struct dt_config *config, int64_t process, const c
     else
         snprintf(subject, sizeof(subject), "shard %d, %s", shard, where);
     dt_status status = dt_db_open(&brief, &db, &err);
-    if (status == DT_OK)
-        status =
+    DT_THEN(status,
             dt_db_run(db, dt_sql_put_death,
-                      DT_PARAMS(DT_P_INT(-process), DT_P_STR(dt_str(subject)), DT_P_STR(dt_str(what))), NULL, &err);
+                      DT_PARAMS(DT_P_INT(-process), DT_P_STR(dt_str(subject)), DT_P_STR(dt_str(what))), NULL, &err));
     if (status != DT_OK)
         DT_LOG(WARN, "assert", "could not write the finding to MySQL", DT_S("reason", err.text));
     dt_db_free(db);

@@ -56,8 +56,7 @@ dt_status dt_store_figures_add(dt_store *store, const struct dt_figures_step *st
     const size_t n = step->n_lateness < BUCKETS ? step->n_lateness : BUCKETS;
     dt_db *db = NULL;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = add_figures(db, step, err);
+    DT_THEN(status, add_figures(db, step, err));
     for (size_t s = 0; s < STEPS; s++)
         for (size_t i = 0; i < n; i++) {
             p = dt_params_add(p, DT_PARAMS(DT_P_INT(steps_ms[s]), DT_P_INT(floor_ms(step->at_ms, steps_ms[s])),
@@ -88,8 +87,7 @@ dt_status dt_store_figures_expire(dt_store *store, int64_t now_ms, size_t limit,
     dt_db *db = NULL;
     *more = false;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = delete_old_figures(db, dt_sql_delete_old_figures, now_ms, limit, more, err);
+    DT_THEN(status, delete_old_figures(db, dt_sql_delete_old_figures, now_ms, limit, more, err));
     return status == DT_OK ? delete_old_figures(db, dt_sql_delete_old_lateness, now_ms, limit, more, err) : status;
 }
 

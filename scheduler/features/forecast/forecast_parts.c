@@ -122,8 +122,7 @@ static dt_status read_topic_shares(struct dt_forecasting *f, unsigned piece, str
     if (shares->read)
         return DT_OK;
     dt_status status = dt_db_query(f->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(piece)), f->err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(f->db, f->arena, &rows, f->err);
+    DT_THEN(status, dt_store_read_rows(f->db, f->arena, &rows, f->err));
     if (status != DT_OK)
         return status;
     struct dt_forecast_share *v = rows.v;
@@ -322,8 +321,7 @@ static dt_status count_near_jobs(struct dt_forecasting *f, struct sample *s)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
     memset(totals, 0, steps * sizeof(*totals));
     dt_status status = count_steps(f, totals);
-    if (status == DT_OK)
-        status = read_sample(f, s);
+    DT_THEN(status, read_sample(f, s));
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < s->n; i++) {
@@ -400,8 +398,7 @@ static dt_status count_up_to_bound(struct dt_forecasting *f)
     int64_t reached_ms; /* the rows of all entries due before this time were read */
     int64_t others = 0;
     dt_status status = dt_store_due_nth(f->store, f->ask->from_ms, end_ms, DT_FORECAST_BOUND, &reached_ms, f->err);
-    if (status == DT_OK)
-        status = dt_forecast_count(f, 1, f->ask->from_ms, reached_ms);
+    DT_THEN(status, dt_forecast_count(f, 1, f->ask->from_ms, reached_ms));
     /* Finds out whether the topic has scheduled jobs that were not found yet. */
     if (status == DT_OK && f->ask->topic.p) {
         for (size_t step = 0; step < f->ask->steps; step++)
@@ -410,8 +407,7 @@ static dt_status count_up_to_bound(struct dt_forecasting *f)
         while (status == DT_OK && dt_db_next(f->db))
             others += dt_db_i64(f->db, 0) == 0 ? dt_db_i64(f->db, 1) : 0;
         f->found_all = status == DT_OK && others <= 0;
-        if (status == DT_OK)
-            status = dt_db_end(f->db, f->err);
+        DT_THEN(status, dt_db_end(f->db, f->err));
     }
     return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate_near_jobs(f, reached_ms);
 }

@@ -151,10 +151,8 @@ static dt_status add_fires(struct dt_forecasting *f)
     dt_status status =
         dt_db_query(f->db, dt_sql_select_schedules_ahead,
                     DT_PARAMS(DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(DT_FORECAST_SCHEDULES)), f->err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(f->db, &rows_arena, &rows, f->err);
-    if (status == DT_OK)
-        status = add_schedules(f, rows.v, rows.n);
+    DT_THEN(status, dt_store_read_rows(f->db, &rows_arena, &rows, f->err));
+    DT_THEN(status, add_schedules(f, rows.v, rows.n));
     if (rows.n == DT_FORECAST_SCHEDULES)
         dt_forecast_estimated_from(f, f->ask->from_ms);
     dt_arena_clear(&rows_arena);
@@ -278,12 +276,9 @@ dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, 
         return dt_fail(err, DT_NOMEM, "out of memory");
     memset(out->due, 0, bytes);
     dt_status status = dt_store_db(store, &f.db, err);
-    if (status == DT_OK)
-        status = dt_forecast_near(&f);
-    if (status == DT_OK)
-        status = add_far_jobs(&f);
-    if (status == DT_OK)
-        status = add_fires(&f);
+    DT_THEN(status, dt_forecast_near(&f));
+    DT_THEN(status, add_far_jobs(&f));
+    DT_THEN(status, add_fires(&f));
     dt_status finished = dt_forecast_finish(&f);
     return status == DT_OK ? finished : status;
 }

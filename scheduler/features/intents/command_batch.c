@@ -379,8 +379,7 @@ static dt_status make_answer_body(struct carrying *c, const struct dt_command *c
         struct dt_job job;
         struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = c->taker->json};
         status = find_job(c, command, &job);
-        if (status == DT_OK)
-            status = find_wait_reason(c, &job, &view.waiting_for);
+        DT_THEN(status, find_wait_reason(c, &job, &view.waiting_for));
         if (status == DT_OK)
             dt_job_add(&text, &job, &view);
         if (status == DT_OK && text.n > REPLY_MAX) { /* too large for Kafka, so the payload is left out */
@@ -531,19 +530,13 @@ static dt_status try_carry_out(struct carrying *c)
 {
     dt_counts_init(&c->counts);
     dt_status status = dt_store_begin(c->taker->store, &c->db, &c->now_ms, c->err);
-    if (status == DT_OK)
-        status = allocate_lists(c);
-    if (status == DT_OK)
-        status = lock_partition_offsets(c);
-    if (status == DT_OK)
-        status = decode_commands(c);
-    if (status == DT_OK)
-        status = carry_out_runs(c);
+    DT_THEN(status, allocate_lists(c));
+    DT_THEN(status, lock_partition_offsets(c));
+    DT_THEN(status, decode_commands(c));
+    DT_THEN(status, carry_out_runs(c));
     DT_FAIL_POINT_STATUS("commands.carried_out", status, c->err);
-    if (status == DT_OK)
-        status = add_all_answers(c);
-    if (status == DT_OK)
-        status = advance_partition_offsets(c);
+    DT_THEN(status, add_all_answers(c));
+    DT_THEN(status, advance_partition_offsets(c));
     DT_FAIL_POINT_STATUS("commands.raised", status, c->err);
     status = dt_counts_commit(c->db, &c->counts, status, c->err);
     DT_FAIL_POINT_STATUS("commands.committed", status, c->err);
@@ -561,8 +554,7 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
     dt_status status;
     do {
         status = dt_id_block_reserve(&t->ids, t->store, b->n, err);
-        if (status == DT_OK)
-            status = dt_intents_ended(try_carry_out(&c), &t->ids, &c.singly);
+        DT_THEN(status, dt_intents_ended(try_carry_out(&c), &t->ids, &c.singly));
     } while (dt_store_again(&again, status));
     if (status != DT_OK) {
         b->done = b->refused = b->waiting = 0;

@@ -79,11 +79,10 @@ dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place 
     dt_db *db;
     int64_t now_ms = 0;
     dt_status status = dt_store_begin(store, &db, &now_ms, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_halt_commands,
-                           DT_PARAMS(DT_P_STR_OR_NULL(dt_str(reason)), DT_P_INT(now_ms), DT_P_INT(place->partition),
-                                     DT_P_INT(place->next)),
-                           NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_halt_commands,
+                              DT_PARAMS(DT_P_STR_OR_NULL(dt_str(reason)), DT_P_INT(now_ms), DT_P_INT(place->partition),
+                                        DT_P_INT(place->next)),
+                              NULL, err));
     return dt_store_commit(db, status, err);
 }
 

@@ -328,8 +328,7 @@ static dt_status lock_inbox_rows(struct moving *t)
                                    DT_PARAMS(DT_P_INT(m->rules.payload_max + 1), DT_P_INT(DT_INBOX_OPTIONS_MAX + 1),
                                              DT_P_INT(m->after), DT_P_INT(m->last), DT_P_INT(DT_INBOX_AT_ONCE)),
                                    t->err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(t->db, &t->mover->arena, &rows, t->err);
+    DT_THEN(status, dt_store_read_rows(t->db, &t->mover->arena, &rows, t->err));
     t->rows = rows.v;
     t->n = rows.n;
     return status;
@@ -454,17 +453,12 @@ static dt_status move_locked_rows(struct moving *t, int64_t now_ms)
                                      .v = dt_arena_alloc(&m->arena, (t->n + 1) * sizeof(struct dt_intent)),
                                      .n = t->n};
     status = t->txn.v ? dt_intents_init(&t->txn, NAMES_AT_ONCE, t->err) : dt_fail(t->err, DT_NOMEM, "out of memory");
-    if (status == DT_OK)
-        status = postpone_later_rows(t);
-    if (status == DT_OK)
-        status = decode_rows(t, now_ms);
-    if (status == DT_OK)
-        status = dt_intents_in_txn(&t->txn, t->err);
+    DT_THEN(status, postpone_later_rows(t));
+    DT_THEN(status, decode_rows(t, now_ms));
+    DT_THEN(status, dt_intents_in_txn(&t->txn, t->err));
     DT_FAIL_POINT_STATUS("inbox.carried_out", status, t->err);
-    if (status == DT_OK)
-        status = delete_done_rows(t);
-    if (status == DT_OK)
-        status = write_errors(t, now_ms);
+    DT_THEN(status, delete_done_rows(t));
+    DT_THEN(status, write_errors(t, now_ms));
     dt_assert(status != DT_OK || t->out->done + t->out->refused + t->out->waiting == t->n);
     DT_FAIL_POINT_STATUS("inbox.written", status, t->err);
     return status;
@@ -475,8 +469,7 @@ static dt_status try_move_rows(struct moving *t)
     int64_t now_ms;
     dt_counts_init(&t->counts);
     dt_status status = dt_store_begin(t->mover->store, &t->db, &now_ms, t->err);
-    if (status == DT_OK)
-        status = move_locked_rows(t, now_ms);
+    DT_THEN(status, move_locked_rows(t, now_ms));
     status = dt_counts_commit(t->db, &t->counts, status, t->err);
     DT_FAIL_POINT_STATUS("inbox.committed", status, t->err);
     return status;
@@ -489,8 +482,7 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     dt_status status;
     do {
         status = dt_id_block_reserve(&m->ids, m->store, DT_INBOX_AT_ONCE, err);
-        if (status == DT_OK)
-            status = dt_intents_ended(try_move_rows(&t), &m->ids, &t.singly);
+        DT_THEN(status, dt_intents_ended(try_move_rows(&t), &m->ids, &t.singly));
     } while (dt_store_again(&again, status));
     if (status != DT_OK) {
         *out = (struct dt_inbox_moved){0};

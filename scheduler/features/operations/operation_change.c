@@ -145,8 +145,7 @@ static dt_status refuse_targets_in_flight(struct work *w)
     if (w->row->shown.kind != DT_OPERATION_CANCEL || ids.n == 0)
         return DT_OK;
     dt_status status = dt_id_in_read(db, &dt_sql_find_listed_in_flight, DT_NO_PARAMS, ids, refuse_target, w, w->err);
-    if (status == DT_OK)
-        status = dt_id_in_read(db, &dt_sql_find_listed_hands, DT_NO_PARAMS, ids, refuse_target, w, w->err);
+    DT_THEN(status, dt_id_in_read(db, &dt_sql_find_listed_hands, DT_NO_PARAMS, ids, refuse_target, w, w->err));
     return status;
 }
 
@@ -163,9 +162,8 @@ static dt_status lock_targets(struct work *w)
                                      : dt_edited_end(txn->db, dt_store_config(txn->store), dt_strbuf_str(&edited),
                                                      txn->counts, txn->arena, w->err);
     dt_strbuf_clear(&edited);
-    if (status == DT_OK)
-        status = dt_id_in_read(txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids),
-                               read_target_row, w, w->err);
+    DT_THEN(status, dt_id_in_read(txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids),
+                                  read_target_row, w, w->err));
     return status == DT_OK ? refuse_targets_in_flight(w) : status;
 }
 
@@ -382,8 +380,7 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
         most = allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
     }
     dt_status status = allocate_piece(&w, most);
-    if (status == DT_OK)
-        status = read_next_jobs(&w, most);
+    DT_THEN(status, read_next_jobs(&w, most));
     if (status == DT_OK && w.n)
         status = change_next_jobs(&w);
     if (status != DT_OK)

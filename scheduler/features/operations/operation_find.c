@@ -124,8 +124,7 @@ static dt_status read_matches(dt_db *db, const char *sql, struct dt_params param
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = dt_operation_read_found};
     dt_status status = dt_db_query(db, sql, params, err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &rows, err);
+    DT_THEN(status, dt_store_read_rows(db, arena, &rows, err));
     *out = (struct dt_operation_finds){rows.v, rows.n};
     return status;
 }
@@ -261,9 +260,8 @@ static dt_status find_jobs_by_key(dt_db *db, struct dt_operation_row *row, struc
     struct dt_param *p = dt_walk_key_params(&keys, filter_params(row, params));
     *p++ = DT_P_STR_OR_NULL(end_key);
     *p++ = DT_P_STR_OR_NULL(end_key);
-    if (status == DT_OK)
-        status = read_matches(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out,
-                              err);
+    DT_THEN(status, read_matches(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena,
+                                 out, err));
     dt_strbuf_clear(&end);
     if (status != DT_OK)
         return status;

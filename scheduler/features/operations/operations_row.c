@@ -112,8 +112,7 @@ dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struc
 {
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_operation_row), .read = dt_operation_row_read};
     dt_status status = dt_db_query(db, dt_sql_select_operation, DT_PARAMS(DT_P_INT(id)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &rows, err);
+    DT_THEN(status, dt_store_read_rows(db, arena, &rows, err));
     if (status == DT_OK && rows.n == 0)
         return dt_fail(err, DT_NOT_FOUND, "no operation %lld", (long long)id);
     if (status == DT_OK)
@@ -143,28 +142,26 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
     const struct dt_operation *op = &row->shown;
     int64_t running = 0;
     dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
-    if (status == DT_OK)
-        status = decide_operation_owner(db, ask, row, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(
-            db, dt_sql_count_running_operations,
-            DT_PARAMS(DT_P_INT(row->owner), DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)), NULL, &running, err);
+    DT_THEN(status, decide_operation_owner(db, ask, row, err));
+    DT_THEN(status,
+            dt_db_read_number(db, dt_sql_count_running_operations,
+                              DT_PARAMS(DT_P_INT(row->owner), DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)),
+                              NULL, &running, err));
     if (status == DT_OK && running >= DT_OPERATIONS_RUNNING)
         return dt_fail(err, DT_FULL, "the limit of running operations is reached");
-    if (status == DT_OK)
-        status = dt_db_run(
-            db, dt_sql_insert_operation,
-            DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from), DT_P_STR(op->topic_to),
-                      DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms), DT_P_INT(row->run_to_ms),
-                      DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms), DT_P_STR_OR_NULL(row->error_code),
-                      row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL, DT_P_INT(row->shift_ms),
-                      DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate), DT_P_INT(row->walk),
-                      DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms), DT_P_STR_OR_NULL(op->actor),
-                      row->failed.given ? DT_P_INT(row->failed.from_ms) : DT_P_NULL,
-                      row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL, DT_P_INT(row->owner)),
-            NULL, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_select_last_operation, DT_NO_PARAMS, NULL, &row->shown.id, err);
+    DT_THEN(
+        status,
+        dt_db_run(db, dt_sql_insert_operation,
+                  DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from),
+                            DT_P_STR(op->topic_to), DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms),
+                            DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms),
+                            DT_P_STR_OR_NULL(row->error_code), row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL,
+                            DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
+                            DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms),
+                            DT_P_STR_OR_NULL(op->actor), row->failed.given ? DT_P_INT(row->failed.from_ms) : DT_P_NULL,
+                            row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL, DT_P_INT(row->owner)),
+                  NULL, err));
+    DT_THEN(status, dt_db_read_number(db, dt_sql_select_last_operation, DT_NO_PARAMS, NULL, &row->shown.id, err));
     return status;
 }
 

@@ -24,15 +24,12 @@ static dt_status create_operation_in_txn(void *arg, dt_db *db, int64_t now_ms, s
     if (!row.shown.topic_to.p)
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_operation_enter(db, m->ask, &row, err);
-    if (status == DT_OK)
-        status = dt_operation_event(db, &row.shown, m->actor, now_ms, "operation_start", err);
+    DT_THEN(status, dt_operation_event(db, &row.shown, m->actor, now_ms, "operation_start", err));
     if (status == DT_OK && m->ask->filter.n_ids) {
         struct dt_operation_finds found;
         status = dt_operation_find_listed(db, &row, m->ask, m->arena, &found, err);
-        if (status == DT_OK)
-            status = dt_operation_note(db, &row, &found, m->arena, err);
-        if (status == DT_OK)
-            status = dt_operation_row_write(db, &row, err);
+        DT_THEN(status, dt_operation_note(db, &row, &found, m->arena, err));
+        DT_THEN(status, dt_operation_row_write(db, &row, err));
     }
     return status == DT_OK ? dt_operation_show(db, row.shown.id, m->arena, m->out, err) : status;
 }
@@ -95,8 +92,7 @@ static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     const struct dt_operation op = {.id = e->id};
     if (status == DT_OK && ended)
         status = dt_operation_event(db, &op, e->actor, now_ms, "operation_stop", err);
-    if (status == DT_OK)
-        status = dt_operation_keep_topic(db, e->id, now_ms, err);
+    DT_THEN(status, dt_operation_keep_topic(db, e->id, now_ms, err));
     return status == DT_OK && e->out ? dt_operation_show(db, e->id, e->arena, e->out, err) : status;
 }
 
@@ -149,8 +145,7 @@ static dt_status run_next_piece(struct step *s, dt_db *db, int64_t now_ms, struc
     else {
         struct dt_operation_finds found;
         status = dt_operation_find(db, row, s->arena, &found, err);
-        if (status == DT_OK)
-            status = dt_operation_note(db, row, &found, s->arena, err);
+        DT_THEN(status, dt_operation_note(db, row, &found, s->arena, err));
         row->after_at_ms = 0;
     }
     if (status != DT_OK)
@@ -172,8 +167,7 @@ static dt_status run_operation_step(void *arg, dt_db *db, int64_t now_ms, struct
     dt_status status = s->wanted ? dt_db_query(db, dt_sql_lock_operation, DT_PARAMS(DT_P_INT(s->wanted)), err)
                                  : dt_db_query(db, dt_sql_lock_due_operation,
                                                DT_PARAMS(DT_P_INT(s->piece->owner), DT_P_INT(now_ms)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, s->arena, &rows, err);
+    DT_THEN(status, dt_store_read_rows(db, s->arena, &rows, err));
     if (status != DT_OK || rows.n == 0)
         return status;
     struct dt_operation_row row = *(const struct dt_operation_row *)rows.v;

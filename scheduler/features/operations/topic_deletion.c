@@ -21,8 +21,7 @@ static dt_status lock_topic(dt_db *db, struct dt_str name, struct dt_error *err)
 {
     bool there = false;
     dt_status status = dt_db_read_number(db, dt_sql_lock_topics, DT_NO_PARAMS, NULL, NULL, err);
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), &there, NULL, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), &there, NULL, err));
     return status == DT_OK && !there ? dt_fail(err, DT_NOT_FOUND, "no such topic") : status;
 }
 
@@ -30,10 +29,9 @@ static dt_status delete_topic_row(dt_db *db, struct dt_str topic, int64_t now_ms
 {
     const struct dt_param name = DT_P_STR(topic);
     dt_status status = dt_db_run(db, dt_sql_delete_topic, DT_PARAMS(name), NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_remember_deleted_topic, DT_PARAMS(name, DT_P_INT(now_ms)), NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_forget_deleted_topics, DT_PARAMS(DT_P_INT(now_ms - REMEMBERED_MS)), NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_remember_deleted_topic, DT_PARAMS(name, DT_P_INT(now_ms)), NULL, err));
+    DT_THEN(status,
+            dt_db_run(db, dt_sql_forget_deleted_topics, DT_PARAMS(DT_P_INT(now_ms - REMEMBERED_MS)), NULL, err));
     return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
@@ -69,17 +67,14 @@ static dt_status delete_topic_if_unused(void *arg, dt_db *db, int64_t now_ms, st
     int64_t dispatched = 0;
     *out = (struct dt_topic_deletion){0};
     dt_status status = lock_gate_and_topic(db, d->name, err);
-    if (status == DT_OK)
-        status = find_schedule(db, d->name, d->arena, &out->schedule, err);
-    if (status == DT_OK)
-        status = count_live_jobs(db, d->name, &out->jobs, &dispatched, err);
+    DT_THEN(status, find_schedule(db, d->name, d->arena, &out->schedule, err));
+    DT_THEN(status, count_live_jobs(db, d->name, &out->jobs, &dispatched, err));
     out->jobs += dispatched;
     out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
     /* The topic is kept, so its gate must be kept, too: this status rolls the transaction back. */
     if (status == DT_OK && out->keeper)
         return dt_fail(err, DT_EXISTS, "the topic is in use");
-    if (status == DT_OK)
-        status = delete_topic_row(db, d->name, now_ms, err);
+    DT_THEN(status, delete_topic_row(db, d->name, now_ms, err));
     if (status != DT_OK || !d->actor.p)
         return status;
     const struct dt_topic gone = {.name = d->name, .retention_ms = -1};
@@ -112,11 +107,9 @@ static dt_status mark_topic_being_deleted(dt_db *db, const struct marking *m, in
     dt_status status =
         m->ask.request.p ? dt_operation_enter(db, &m->ask, &row, err) : dt_fail(err, DT_NOMEM, "out of memory");
     *id = row.shown.id;
-    if (status == DT_OK)
-        status = dt_operation_event(db, &row.shown, d->actor, now_ms, "operation_start", err);
-    if (status == DT_OK)
-        status =
-            dt_db_run(db, dt_sql_mark_topic, DT_PARAMS(DT_P_INT(*id), DT_P_INT(now_ms), DT_P_STR(d->name)), NULL, err);
+    DT_THEN(status, dt_operation_event(db, &row.shown, d->actor, now_ms, "operation_start", err));
+    DT_THEN(status,
+            dt_db_run(db, dt_sql_mark_topic, DT_PARAMS(DT_P_INT(*id), DT_P_INT(now_ms), DT_P_STR(d->name)), NULL, err));
     return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
@@ -127,14 +120,12 @@ static dt_status begin_topic_deletion(void *arg, dt_db *db, int64_t now_ms, stru
     int64_t id = 0;
     *d->out = (struct dt_topic_deletion){0};
     dt_status status = lock_topic(db, d->name, err);
-    if (status == DT_OK)
-        status = find_schedule(db, d->name, d->arena, &d->out->schedule, err);
+    DT_THEN(status, find_schedule(db, d->name, d->arena, &d->out->schedule, err));
     if (status == DT_OK && d->out->schedule.p) {
         d->out->keeper = DT_TOPIC_HAS_SCHEDULE;
         return DT_OK;
     }
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), NULL, &id, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), NULL, &id, err));
     if (status == DT_OK && id == 0)
         status = mark_topic_being_deleted(db, m, now_ms, &id, err);
     return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;
@@ -166,9 +157,8 @@ dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct 
     status = lock_topic(db, dt_str(name), err);
     if (status == DT_NOT_FOUND)
         return DT_OK;
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_unmark_topic, DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(name)), DT_P_INT(id)),
-                           &changed, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_unmark_topic,
+                              DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(name)), DT_P_INT(id)), &changed, err));
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
@@ -214,13 +204,11 @@ static dt_status end_some_jobs(const struct dt_operation_txn *txn, struct dt_ope
     bool cut;
     dt_status status =
         dt_walk_ids(txn->db, dt_sql_find_window_by_id, row->after_id, DT_OPERATION_WINDOW, &end_id, &cut, err);
-    if (status == DT_OK)
-        status = dt_db_query(txn->db, dt_sql_match_live_jobs,
-                             DT_PARAMS(DT_P_STR(row->shown.topic_from), DT_P_INT(row->after_id), DT_P_INT(end_id),
-                                       DT_P_INT(DT_OPERATION_PIECE)),
-                             err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(txn->db, txn->arena, &rows, err);
+    DT_THEN(status, dt_db_query(txn->db, dt_sql_match_live_jobs,
+                                DT_PARAMS(DT_P_STR(row->shown.topic_from), DT_P_INT(row->after_id), DT_P_INT(end_id),
+                                          DT_P_INT(DT_OPERATION_PIECE)),
+                                err));
+    DT_THEN(status, dt_store_read_rows(txn->db, txn->arena, &rows, err));
     if (status != DT_OK)
         return status;
     const struct dt_operation_finds found = {rows.v, rows.n};
@@ -231,8 +219,7 @@ static dt_status end_some_jobs(const struct dt_operation_txn *txn, struct dt_ope
     if (found.n < DT_OPERATION_PIECE && !cut)
         row->walk = DT_WALK_OVER;
     status = dt_operation_add_to_sample(row, &found, txn->arena, err);
-    if (status == DT_OK)
-        status = dt_operation_change_found(txn, row, &found, piece, err);
+    DT_THEN(status, dt_operation_change_found(txn, row, &found, piece, err));
     row->shown.matched += piece->changed;
     return status;
 }
@@ -253,10 +240,8 @@ dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct d
         status = find_schedule(txn->db, name, txn->arena, &schedule, err);
         if (status == DT_OK && schedule.p)
             return dt_fail(err, DT_INVALID, "the schedule %.*s creates jobs in the topic", (int)schedule.n, schedule.p);
-        if (status == DT_OK)
-            status = lock_gate_and_topic(txn->db, name, err);
-        if (status == DT_OK)
-            status = delete_topic_row(txn->db, name, txn->now_ms, err);
+        DT_THEN(status, lock_gate_and_topic(txn->db, name, err));
+        DT_THEN(status, delete_topic_row(txn->db, name, txn->now_ms, err));
         if (status != DT_OK && status != DT_NOT_FOUND)
             return status;
         row->shown.state = DT_OPERATION_DONE;

@@ -172,10 +172,8 @@ static dt_status record_outcomes(dt_outbox *o, bool *any, struct dt_error *err)
     dt_status status = gone && failed ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
     if (n_gone)
         run_fail_points(o, &status, err);
-    if (status == DT_OK)
-        status = dt_store_delete_messages(o->store, gone, n_gone, err);
-    if (status == DT_OK)
-        status = dt_store_put_off_messages(o->store, failed, n_failed, err);
+    DT_THEN(status, dt_store_delete_messages(o->store, gone, n_gone, err));
+    DT_THEN(status, dt_store_put_off_messages(o->store, failed, n_failed, err));
     status = status == DT_VERSION ? DT_OK : status;
     for (struct dt_flight *next; ended; ended = next) {
         next = ended->next;
@@ -346,8 +344,7 @@ static dt_status list_messages(dt_outbox *o, struct round *r)
             status = dt_store_messages(o->store, &page, &o->round, r->err);
             if (o->kind->kind == DT_MESSAGE_DEAD)
                 DT_FAIL_POINT_STATUS("outbox.read", status, r->err);
-            if (status == DT_OK)
-                status = judge_page(o, r, &page);
+            DT_THEN(status, judge_page(o, r, &page));
         }
         r->progress |= page.more && s->next_ms <= r->now_ms;
     }
@@ -415,8 +412,7 @@ static dt_status send_next_messages(dt_outbox *o, struct round *r, dt_status *ka
         qsort(flights, n, sizeof(struct dt_flight *), compare_flights_by_id);
     if (status == DT_OK && o->kind->text)
         status = postpone_messages(o, flights, n, r->err);
-    if (status == DT_OK)
-        status = dt_outbox_send(o, flights, n, r->now_ms, kafka, why, r->err);
+    DT_THEN(status, dt_outbox_send(o, flights, n, r->now_ms, kafka, why, r->err));
     if (status == DT_OK)
         return record_outcomes(o, &r->progress, r->err);
     for (size_t i = 0; i < n; i++) {
@@ -439,8 +435,7 @@ static int64_t tick_outbox(void *arg, void *store)
     dt_arena_reset(&o->texts);
     /* Records the webhooks that ended since the last round. If there were some, that does not cause another round. */
     dt_status status = record_outcomes(o, NULL, &err);
-    if (status == DT_OK)
-        status = list_messages(o, &r);
+    DT_THEN(status, list_messages(o, &r));
     HASH_CLEAR(hh, r.owners);
     while (status == DT_OK && (kafka == DT_OK || kafka == DT_REFUSED) && r.at < r.n &&
            mono_us(o) - began_us < ROUND_US && !dt_chore_stopping(&o->chore))

@@ -222,13 +222,10 @@ static dt_status send_request(dt_outbox *o, struct dt_flight *f, const struct dt
     dt_status status = DT_OK;
     if (!o->client) { /* the client is made for the first webhook */
         status = dt_networks_parse(dt_str(config->callbacks_allow_networks), &settings.allowed, err);
-        if (status == DT_OK)
-            status = dt_http_client_new(&settings, &o->client, err);
+        DT_THEN(status, dt_http_client_new(&settings, &o->client, err));
     }
-    if (status == DT_OK)
-        status = o->kind->text(&f->row, &o->texts, &text);
-    if (status == DT_OK)
-        status = make_webhook_request(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request);
+    DT_THEN(status, o->kind->text(&f->row, &o->texts, &text));
+    DT_THEN(status, make_webhook_request(&text, way->has_secret ? &way->secret : NULL, now_ms, &o->texts, &request));
     return status == DT_OK ? dt_http_client_send(o->client, &request) : status;
 }
 
@@ -242,8 +239,7 @@ static void send_webhook(dt_outbox *o, struct dt_flight *f, int64_t now_ms)
     else if (status == DT_OK && way.why)
         end_flight(f, DT_OUTBOX_FAILED, way.why);
     else {
-        if (status == DT_OK)
-            status = send_request(o, f, &way, now_ms, &err);
+        DT_THEN(status, send_request(o, f, &way, now_ms, &err));
         if (status != DT_OK)
             end_flight(f, DT_OUTBOX_FAILED, err.text[0] ? err.text : dt_status_text(status));
     }

@@ -34,8 +34,7 @@ dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_fil
         status = dt_cron_parse(schedule->cron, &out->cron, err);
     else if (schedule->every_ms <= 0)
         status = dt_fail(err, DT_INVALID, "it has neither cron nor every");
-    if (status == DT_OK)
-        status = dt_zone_files_get(zones, schedule->time_zone, zone, err);
+    DT_THEN(status, dt_zone_files_get(zones, schedule->time_zone, zone, err));
     out->zone = *zone;
     return status;
 }
@@ -394,8 +393,7 @@ dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, 
     if (status != DT_OK || !b->topic_there || s->paused)
         return status;
     status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
-    if (status == DT_OK)
-        status = add_due_fires(b, s, &r, then);
+    DT_THEN(status, add_due_fires(b, s, &r, then));
     dt_zone_free(zone);
     return status == DT_INVALID ? DT_OK : status; /* INVALID: the expression is not valid any more, so no fire is due */
 }
@@ -417,8 +415,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
         /* tzdata has changed, so future fires are computed again. */
         status = add_due_fires(b, s, &r, s);
-        if (status == DT_OK)
-            status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
+        DT_THEN(status, dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s)));
         s->last_fire_ms = dt_earlier(s->last_fire_ms, b->now_ms);
         dt_fire_plan_from(s, &r, b->now_ms + 1);
     }
@@ -429,8 +426,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
         if (dt_recurrence_next_ms(&r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
             status = add_fire_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
     b->n_put_off = 0;
-    if (status == DT_OK)
-        status = plan_fires(b, s, &r);
+    DT_THEN(status, plan_fires(b, s, &r));
     dt_zone_free(zone);
     return status;
 }
@@ -535,10 +531,8 @@ dt_status dt_fire_batch_write(struct dt_fire_batch *b)
     DT_FAIL_POINT_STATUS("fires.inserted", status, b->err);
     for (size_t i = 0; i < b->n_rows && status == DT_OK; i++)
         status = handle_insert_outcome(b, &b->rows[i]);
-    if (status == DT_OK)
-        status = dt_schedule_write_progress(b->db, b->maker->arena, b->progress, b->n_progress, b->err);
-    if (status == DT_OK)
-        status = dt_fire_quotas_write(&b->quotas, b->db, b->now_ms, b->err);
+    DT_THEN(status, dt_schedule_write_progress(b->db, b->maker->arena, b->progress, b->n_progress, b->err));
+    DT_THEN(status, dt_fire_quotas_write(&b->quotas, b->db, b->now_ms, b->err));
     DT_FAIL_POINT_STATUS("fires.written", status, b->err);
     return status;
 }
@@ -567,8 +561,7 @@ static dt_status list_pending_fires(struct dt_fire_batch *b, const struct dt_sch
     struct dt_str last;
     struct dt_str below = dt_arena_printf(b->maker->arena, "%.*s@:", (int)s->name.n, s->name.p);
     dt_status status = fire_key(b, s->name, after_ms, &after);
-    if (status == DT_OK)
-        status = fire_key(b, s->name, dt_later(s->last_fire_ms, b->now_ms + 1), &last);
+    DT_THEN(status, fire_key(b, s->name, dt_later(s->last_fire_ms, b->now_ms + 1), &last));
     if (status == DT_OK && !below.p)
         status = dt_fail(b->err, DT_NOMEM, "out of memory");
     if (status != DT_OK)
@@ -576,8 +569,7 @@ static dt_status list_pending_fires(struct dt_fire_batch *b, const struct dt_sch
     *rows = (struct dt_rows){.row_bytes = sizeof(struct pending), .read = read_pending_fire, .arg = &name};
     status = dt_db_query(b->db, dt_sql_select_pending_fires,
                          DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
+    DT_THEN(status, dt_store_read_rows(b->db, b->maker->arena, rows, b->err));
     /* Skips jobs that callers made with keys that sort between the keys of fires, such as `<name>@17x`. */
     struct pending *v = rows->v;
     size_t kept = 0;

@@ -72,8 +72,7 @@ static dt_status read_all_quotas(struct dt_fire_quotas *quotas, dt_db *db, dt_st
     dt_status status = dt_db_query(db, dt_sql_select_fire_quotas, DT_NO_PARAMS, err);
     if (status == DT_FORBIDDEN) /* until the account may read the tokens, fires spend no quota */
         return DT_OK;
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &rows, err);
+    DT_THEN(status, dt_store_read_rows(db, arena, &rows, err));
     struct dt_fire_quota *v = rows.v;
     if (status != DT_OK || rows.n == 0)
         return status;

@@ -40,8 +40,7 @@ static dt_status try_commit_task(struct task *t, struct dt_error *err)
         status = dt_fire_batch_init(&t->batch, t->batch.maker, err);
         t->batch.db = db;
         t->batch.now_ms = now_ms;
-        if (status == DT_OK)
-            status = t->work(t);
+        DT_THEN(status, t->work(t));
     } else
         dt_counts_init(&t->batch.counts);
     status = dt_counts_commit(db, &t->batch.counts, status, err);
@@ -69,8 +68,7 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
             }
             maker->ids = status == DT_OK ? IDS_AT_ONCE : 0;
         }
-        if (status == DT_OK)
-            status = try_commit_task(t, err);
+        DT_THEN(status, try_commit_task(t, err));
         if (status == DT_EXISTS) {
             maker->ids = 0;
             status = DT_BUSY;
@@ -87,8 +85,7 @@ static dt_status lock_and_read_schedule(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
     dt_status status = dt_db_read_number(b->db, dt_sql_lock_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, NULL, b->err);
-    if (status == DT_OK)
-        status = dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err);
+    DT_THEN(status, dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err));
     if (status == DT_OK && !dt_topic_within(b->maker->bound, s->job.topic))
         return dt_fail(b->err, DT_DENIED, "the token has no access to the schedule's topic");
     return status;
@@ -131,8 +128,7 @@ static dt_status lock_due_schedules(struct task *t, struct due *due)
         const size_t most = part < left ? part : left;
         status = dt_db_query(b->db, dt_sql_lock_due_schedules,
                              DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
-        if (status == DT_OK)
-            status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
+        DT_THEN(status, dt_store_read_rows(b->db, b->maker->arena, &rows, b->err));
         struct dt_schedule *v = rows.v;
         if (status == DT_OK && rows.n)
             qsort(v, rows.n, sizeof(*v), compare_by_quota_wait);
@@ -143,9 +139,8 @@ static dt_status lock_due_schedules(struct task *t, struct due *due)
         }
         dt_turns_note(&b->maker->had, owner, 0);
     }
-    if (status == DT_OK)
-        status =
-            dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n, b->err);
+    DT_THEN(status, dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n,
+                                        b->err));
     dt_turns_sort(&b->maker->had, due->turns, due->n);
     return status;
 }
@@ -167,8 +162,7 @@ static dt_status find_due_owners(struct dt_fire_maker *maker, dt_db *db, int64_t
     int64_t first_ms = INT64_MAX;
     *due = (struct dt_rows){.row_bytes = sizeof(struct dt_turn), .read = read_owner_turn, .arg = &first_ms};
     dt_status status = dt_db_query(db, dt_sql_select_schedule_turns, DT_NO_PARAMS, err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, maker->arena, due, err);
+    DT_THEN(status, dt_store_read_rows(db, maker->arena, due, err));
     if (status != DT_OK)
         return status;
     struct dt_turn *v = due->v;
@@ -216,8 +210,7 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     *out = (struct dt_fires_made){0};
     maker->n_moves = 0;
     dt_status status = dt_store_db(maker->store, &db, err);
-    if (status == DT_OK)
-        status = find_due_owners(maker, db, &out->next_look_ms, &due, err);
+    DT_THEN(status, find_due_owners(maker, db, &out->next_look_ms, &due, err));
     if (status != DT_OK || due.n == 0)
         return status;
     t.turns = due.v;
@@ -377,11 +370,9 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
     dt_status status = DT_OK;
     if (old) { /* fires that are due get jobs with the old settings; future fires are withdrawn */
         status = dt_fire_batch_add_due(b, old, s);
-        if (status == DT_OK)
-            status = dt_fire_batch_withdraw(b, old, s->paused ? SIZE_MAX : dt_fire_batch_room(b, s));
+        DT_THEN(status, dt_fire_batch_withdraw(b, old, s->paused ? SIZE_MAX : dt_fire_batch_room(b, s)));
     }
-    if (status == DT_OK)
-        status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+    DT_THEN(status, dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err));
     if (status == DT_INVALID && s->paused && old)
         return DT_OK; /* a schedule may be paused even if its time zone does not exist any more */
     if (status != DT_OK)
@@ -400,8 +391,7 @@ static dt_status replan_fires(struct task *t, struct dt_schedule *s, struct dt_s
 static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
 {
     dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
-    if (status == DT_OK)
-        status = dt_fire_batch_advance(&t->batch, s);
+    DT_THEN(status, dt_fire_batch_advance(&t->batch, s));
     if (status == DT_OK && s->error.p && t->put && !s->waits_since_ms)
         status = dt_fail(t->batch.err, DT_NOT_FOUND, "%.*s", (int)s->error.n, s->error.p);
     return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
@@ -415,8 +405,7 @@ static dt_status refuse_schedule_beyond_limit(struct task *t)
     const struct dt_str topic = t->put->schedule->job.topic;
     const struct dt_topic_bound *bound = b->maker->bound;
     dt_status status = dt_db_query(b->db, dt_sql_lock_topics, DT_NO_PARAMS, b->err);
-    if (status == DT_OK)
-        status = dt_db_end(b->db, b->err);
+    DT_THEN(status, dt_db_end(b->db, b->err));
     for (size_t i = 0; status == DT_OK && i < bound->n; i++) {
         struct dt_str above = dt_topic_above_prefix(b->maker->arena, bound->prefixes[i]);
         if (!dt_str_begins(topic, bound->prefixes[i]))
@@ -437,8 +426,7 @@ static dt_status put_locked_schedule(struct task *t)
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule old;
     dt_status status = dt_db_run(b->db, dt_sql_enter_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
-    if (status == DT_OK)
-        status = lock_and_read_schedule(t, &old);
+    DT_THEN(status, lock_and_read_schedule(t, &old));
     t->put->created = status == DT_NOT_FOUND;
     if (status != DT_OK && status != DT_NOT_FOUND)
         return status;
@@ -458,10 +446,8 @@ static dt_status put_locked_schedule(struct task *t)
     t->put->too_many = false;
     status =
         b->maker->bound && (!was || !dt_str_eq(was->job.topic, s->job.topic)) ? refuse_schedule_beyond_limit(t) : DT_OK;
-    if (status == DT_OK)
-        status = replan_fires(t, s, was);
-    if (status == DT_OK)
-        status = write_and_advance(t, s);
+    DT_THEN(status, replan_fires(t, s, was));
+    DT_THEN(status, write_and_advance(t, s));
     return status == DT_OK ? note_schedule_event(t, was ? "schedule_change" : "schedule_create", was, s) : status;
 }
 
@@ -496,8 +482,7 @@ static dt_status pause_schedule(struct task *t)
         }
         dt_zone_free(zone);
     }
-    if (status == DT_OK)
-        status = write_and_advance(t, s);
+    DT_THEN(status, write_and_advance(t, s));
     return status == DT_OK ? note_schedule_event(t, t->paused ? "schedule_pause" : "schedule_resume", &old, s) : status;
 }
 
@@ -515,14 +500,10 @@ static dt_status delete_locked_schedule(struct task *t)
     dt_status status = lock_and_read_schedule(t, &s);
     if (status == DT_OK && !t->cancel)
         status = dt_fire_batch_add_due(b, &s, &s);
-    if (status == DT_OK)
-        status = t->cancel ? dt_fire_batch_withdraw(b, &s, SIZE_MAX) : dt_fire_batch_withdraw_but_next(b, &s);
-    if (status == DT_OK)
-        status = dt_db_run(b->db, dt_sql_delete_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
-    if (status == DT_OK)
-        status = dt_fire_batch_write(b);
-    if (status == DT_OK)
-        status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    DT_THEN(status, t->cancel ? dt_fire_batch_withdraw(b, &s, SIZE_MAX) : dt_fire_batch_withdraw_but_next(b, &s));
+    DT_THEN(status, dt_db_run(b->db, dt_sql_delete_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err));
+    DT_THEN(status, dt_fire_batch_write(b));
+    DT_THEN(status, dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err));
     return status == DT_OK ? note_schedule_event(t, "schedule_delete", &s, NULL) : status;
 }
 
@@ -537,12 +518,9 @@ static dt_status run_schedule_now(struct task *t)
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule *s = t->out;
     dt_status status = lock_and_read_schedule(t, s);
-    if (status == DT_OK)
-        status = dt_fire_batch_now(b, s);
-    if (status == DT_OK)
-        status = dt_fire_batch_write(b);
-    if (status == DT_OK)
-        status = note_schedule_event(t, "schedule_run_now", s, s);
+    DT_THEN(status, dt_fire_batch_now(b, s));
+    DT_THEN(status, dt_fire_batch_write(b));
+    DT_THEN(status, note_schedule_event(t, "schedule_run_now", s, s));
     const struct dt_change_txn txn = {
         .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .arena = b->maker->arena};
     return status == DT_OK ? dt_job_read_in_txn(&txn, s->last_job_id, t->job, b->err) : status;

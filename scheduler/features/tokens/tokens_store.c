@@ -78,13 +78,12 @@ static dt_status add_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     const struct dt_str hash = {(const char *)token->hash, sizeof(token->hash)};
     const int64_t *quotas = token->quotas.v;
     dt_status status = set_token_rule(db, DT_TOKENS_ASKED, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_insert_token,
-                           DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes),
-                                     DT_P_STR(token->topics.p ? token->topics : DT_STR_LIT("")), DT_P_INT(now_ms),
-                                     quota_param(quotas[0]), quota_param(quotas[1]), quota_param(quotas[2]),
-                                     quota_param(quotas[3])),
-                           NULL, err);
+    DT_THEN(status, dt_db_run(db, dt_sql_insert_token,
+                              DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes),
+                                        DT_P_STR(token->topics.p ? token->topics : DT_STR_LIT("")), DT_P_INT(now_ms),
+                                        quota_param(quotas[0]), quota_param(quotas[1]), quota_param(quotas[2]),
+                                        quota_param(quotas[3])),
+                              NULL, err));
     return status == DT_OK ? note_token_event(c, db, "token_create", now_ms, err) : status;
 }
 
@@ -127,8 +126,7 @@ static dt_status waive_tokens(void *, dt_db *db, int64_t, struct dt_error *err)
     dt_status status =
         set_token_rule(db, DT_TOKENS_WAIVED, err); /* this locks the row first, so a request that adds a token
                                                              * waits */
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_count_tokens, DT_NO_PARAMS, NULL, &n, err));
     return status == DT_OK && n ? dt_fail(err, DT_EXISTS, "there are %lld tokens", (long long)n) : status;
 }
 

@@ -562,8 +562,7 @@ dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *compare, struct d
         compare_entries_slice(r, compare);
     DT_FAIL_POINT_STATUS("reconcile.entries", status, err);
     r->work_us += (int64_t)r->n_suspects * SUSPECT_US;
-    if (status == DT_OK)
-        status = repair_index(r, err);
+    DT_THEN(status, repair_index(r, err));
     compare->shards = dt_shard_set_without(&compare->shards, &r->unrepaired);
     r->unrepaired = (struct dt_shard_set){0};
     if (status != DT_OK)

@@ -104,8 +104,7 @@ dt_status dt_store_partitions_read(dt_store *store, struct dt_partitions *out, s
     dt_db *db;
     out->read = false;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = read_partition_numbers(db, dt_sql_select_partitions, out, err);
+    DT_THEN(status, read_partition_numbers(db, dt_sql_select_partitions, out, err));
     out->read = status == DT_OK;
     return status;
 }
@@ -136,17 +135,14 @@ static dt_status drop_partition(struct tending *t, int32_t part)
     const struct dt_param number = DT_P_INT(part);
     const struct dt_params params = {&number, 1};
     dt_status status = dt_work_lease_keep(t->store, &t->lease, t->err);
-    if (status == DT_OK)
-        status = dt_db_begin(t->db, t->err);
+    DT_THEN(status, dt_db_begin(t->db, t->err));
     if (status != DT_OK)
         return status;
     /* Counts the partition's jobs as removed. Queries do not find its rows any more, because the statements delete its
      * history_days, too. */
     status = dt_db_run(t->db, dt_sql_count_dropped, params, NULL, t->err);
-    if (status == DT_OK)
-        status = dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err);
-    if (status == DT_OK)
-        status = dt_db_run(t->db, dt_sql_delete_dropped_days, params, NULL, t->err);
+    DT_THEN(status, dt_db_run(t->db, dt_sql_delete_dropped_counts, params, NULL, t->err));
+    DT_THEN(status, dt_db_run(t->db, dt_sql_delete_dropped_days, params, NULL, t->err));
     status = dt_store_commit(t->db, status, t->err);
     if (status == DT_OK && dt_partitions_have(t->parts, part))
         status = add_or_drop_partition(t, "history", false, part);
@@ -183,22 +179,18 @@ static dt_status drop_ended_partitions(struct tending *t, bool *more)
 static dt_status maintain_under_lease(struct tending *t, const int32_t *wanted, size_t n, bool *more)
 {
     dt_status status = dt_db_script(t->db, dt_str(dt_sql_limit_lock_wait), t->err);
-    if (status == DT_OK)
-        status = read_partition_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
-    if (status == DT_OK)
-        status = read_partition_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err);
+    DT_THEN(status, read_partition_numbers(t->db, dt_sql_select_partitions, t->parts, t->err));
+    DT_THEN(status, read_partition_numbers(t->db, dt_sql_select_attempt_partitions, t->attempts, t->err));
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         if (dt_partitions_have(t->parts, wanted[i]) || partition_end_ms(wanted[i]) <= t->now_ms)
             continue;
         if (!dt_partitions_have(t->attempts, wanted[i]))
             status = add_or_drop_partition(t, "history_attempts", true, wanted[i]);
-        if (status == DT_OK)
-            status = add_or_drop_partition(t, "history", true, wanted[i]);
+        DT_THEN(status, add_or_drop_partition(t, "history", true, wanted[i]));
         if (status == DT_OK)
             add_partition(t->parts, wanted[i]);
     }
-    if (status == DT_OK)
-        status = drop_ended_partitions(t, more);
+    DT_THEN(status, drop_ended_partitions(t, more));
     if (status == DT_OK && t->dropped)
         status = read_partition_numbers(t->db, dt_sql_select_partitions, t->parts, t->err);
     t->parts->read = status == DT_OK;
@@ -217,10 +209,8 @@ dt_status dt_store_partitions_tend(dt_store *store, int64_t now_ms, const struct
     *done = (struct dt_tended){0};
     partitions->read = false;
     dt_status status = t.attempts ? dt_work_lease_take(store, &t.lease, err) : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_store_db(store, &t.db, err);
-    if (status == DT_OK)
-        status = maintain_under_lease(&t, wanted->v, wanted->n, &done->more);
+    DT_THEN(status, dt_store_db(store, &t.db, err));
+    DT_THEN(status, maintain_under_lease(&t, wanted->v, wanted->n, &done->more));
     if (t.db && dt_db_alive(t.db))
         (void)!dt_db_script(t.db, dt_str(dt_sql_reset_lock_wait), NULL);
     dt_work_lease_release(store, &t.lease);
@@ -310,15 +300,13 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     dt_assert(job->state == DT_DEAD);
     do { /* finds the job's partition, without a lock */
         status = dt_archive_search_next(db, &search, err);
-        if (status == DT_OK)
-            status = dt_db_read_number(db, dt_sql_select_archived_part,
-                                       (struct dt_params){search.params, DT_ARCHIVE_PARAMS}, &found, &part, err);
+        DT_THEN(status, dt_db_read_number(db, dt_sql_select_archived_part,
+                                          (struct dt_params){search.params, DT_ARCHIVE_PARAMS}, &found, &part, err));
         if (status == DT_OK && !found)
             status = DT_NOT_FOUND;
     } while (dt_archive_search_more(&search, status));
-    if (status == DT_OK)
-        status = dt_db_read_number(db, dt_sql_lock_archived_job, DT_PARAMS(id, DT_P_INT(part), DT_P_INT(now_ms)),
-                                   &found, &key_until_ms, err);
+    DT_THEN(status, dt_db_read_number(db, dt_sql_lock_archived_job, DT_PARAMS(id, DT_P_INT(part), DT_P_INT(now_ms)),
+                                      &found, &key_until_ms, err));
     if (status == DT_NOT_FOUND || (status == DT_OK && !found)) /* the job was redriven, or moved to another partition */
         return dt_fail(err, DT_BUSY, "job %lld left history meanwhile", (long long)job->id);
     for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
@@ -329,7 +317,7 @@ dt_status dt_archive_bring_back(dt_db *db, const struct dt_job *job, int64_t now
     if (status == DT_OK && job->key.p)
         status =
             dt_db_run(db, dt_sql_bring_back_key, DT_PARAMS(DT_P_STR(job->topic), DT_P_STR(job->key), id), NULL, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_count_archived_out, DT_PARAMS(DT_P_STR(job->topic), DT_P_INT(part)), NULL, err);
+    DT_THEN(status,
+            dt_db_run(db, dt_sql_count_archived_out, DT_PARAMS(DT_P_STR(job->topic), DT_P_INT(part)), NULL, err));
     return status;
 }

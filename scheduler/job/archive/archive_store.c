@@ -285,10 +285,8 @@ static dt_status archive_locked(struct archiving *a)
         status = run_for_listed_jobs(a, dt_sql_delete_removed_keys, &a->removed, 0);
     if (status == DT_OK && a->removed_keyed)
         status = run_for_listed_jobs(a, dt_sql_delete_removed_command_ids, &a->removed, 0);
-    if (status == DT_OK)
-        status = run_for_listed_jobs(a, dt_sql_delete_jobs, &a->ids, a->n);
-    if (status == DT_OK)
-        status = record_days(a->db, &a->arena, a->v, a->n, a->err);
+    DT_THEN(status, run_for_listed_jobs(a, dt_sql_delete_jobs, &a->ids, a->n));
+    DT_THEN(status, record_days(a->db, &a->arena, a->v, a->n, a->err));
     return status == DT_OK ? count_archived(a) : status;
 }
 
@@ -337,8 +335,7 @@ static dt_status archive_next_batch(struct archiving *a, size_t limit, size_t *n
     dt_status status = dt_store_db(a->store, &a->db, a->err);
     if (status == DT_OK && !a->archiver->partitions.read)
         status = dt_store_partitions_read(a->store, &a->archiver->partitions, a->err);
-    if (status == DT_OK)
-        status = select_candidates(a, limit, &candidates, n);
+    DT_THEN(status, select_candidates(a, limit, &candidates, n));
     if (status == DT_OK && *n)
         status = archive_batch(a, dt_strbuf_str(&candidates), *n);
     dt_strbuf_clear(&candidates);
@@ -395,8 +392,7 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
     if (status != DT_OK || !any)
         return status;
     status = dt_store_begin(store, &db, NULL, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err);
+    DT_THEN(status, dt_db_query(db, dt_sql_lock_ended_keys, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit)), err));
     if (status == DT_OK) {
         dt_json_begin_array(&ends, NULL);
         for (; dt_db_next(db); (*done)++)
@@ -463,8 +459,8 @@ static dt_status move_unsorted_row(dt_db *db, const struct finished_job *r, stru
     status = r->removed ? dt_db_run(db, dt_sql_delete_attempts_from_default, (struct dt_params){&to[1], 1}, NULL, err)
                         : dt_db_run(db, dt_sql_move_attempts_from_default, (struct dt_params){to, 2}, NULL, err);
     const struct dt_str state = dt_str(dt_job_state_name(r->state));
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_uncount_in_default, DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state)), NULL, err);
+    DT_THEN(status,
+            dt_db_run(db, dt_sql_uncount_in_default, DT_PARAMS(DT_P_STR(r->topic), DT_P_STR(state)), NULL, err));
     if (status == DT_OK && r->removed)
         status = dt_db_run(db, dt_sql_count_removed, DT_PARAMS(DT_P_STR(r->topic), DT_P_INT(1)), NULL, err);
     else if (status == DT_OK)
@@ -480,15 +476,13 @@ dt_status dt_store_sort_default(dt_store *store, struct dt_archiver *archiver, i
     *done = 0;
     s.v = dt_arena_alloc(&s.arena, (limit ? limit : 1) * sizeof(*s.v));
     dt_status status = s.v ? dt_store_db(store, &s.db, err) : DT_NOMEM;
-    if (status == DT_OK)
-        status = read_unsorted_rows(&s);
+    DT_THEN(status, read_unsorted_rows(&s));
     if (status == DT_OK && s.n) {
         status = dt_db_begin(s.db, err);
         for (size_t i = 0; status == DT_OK && i < s.n; i++)
             status = move_unsorted_row(s.db, &s.v[i], err);
         /* also records the days of jobs that were redriven meanwhile: a superfluous record only costs a search */
-        if (status == DT_OK)
-            status = record_days(s.db, &s.arena, s.v, s.n, err);
+        DT_THEN(status, record_days(s.db, &s.arena, s.v, s.n, err));
         status = dt_store_commit(s.db, status, err);
     }
     *done = status == DT_OK ? s.n : 0;
@@ -528,8 +522,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
     }
     dt_id_list_end(&locked);
     dt_status ended = dt_db_end(db, status == DT_OK ? err : NULL);
-    if (status == DT_OK)
-        status = ended == DT_OK && locked.failed ? DT_NOMEM : ended;
+    DT_THEN(status, ended == DT_OK && locked.failed ? DT_NOMEM : ended);
     if (status == DT_OK && locked.n > 2)
         status = dt_db_run(
             db, dt_sql_end_edited,
@@ -565,8 +558,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     size_t coming = 0;
     const struct dt_param end = DT_P_INT(dt_near_end_ms(now_ms));
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = select_ids(db, dt_sql_select_edited, DT_PARAMS(DT_P_INT(limit)), &ids, &edited, err);
+    DT_THEN(status, select_ids(db, dt_sql_select_edited, DT_PARAMS(DT_P_INT(limit)), &ids, &edited, err));
     if (status == DT_OK && edited) {
         dt_counts_init(&counts);
         ended = dt_db_begin(db, err);
@@ -577,8 +569,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     }
     if (ended != DT_OK)
         edited = 0;
-    if (status == DT_OK)
-        status = select_ids(db, dt_sql_select_coming_near, DT_PARAMS(end, DT_P_INT(limit)), &ids, &coming, err);
+    DT_THEN(status, select_ids(db, dt_sql_select_coming_near, DT_PARAMS(end, DT_P_INT(limit)), &ids, &coming, err));
     if (status == DT_OK && coming)
         status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_BUF(&ids), end), NULL, err);
     *done = edited > coming ? edited : coming;
@@ -592,9 +583,8 @@ dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t li
     struct dt_strbuf ids = {0};
     *done = 0;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status =
-            select_ids(db, dt_sql_select_old_notices, DT_PARAMS(DT_P_INT(before_ms), DT_P_INT(limit)), &ids, done, err);
+    DT_THEN(status, select_ids(db, dt_sql_select_old_notices, DT_PARAMS(DT_P_INT(before_ms), DT_P_INT(limit)), &ids,
+                               done, err));
     if (status == DT_OK && *done)
         status = dt_db_run(db, dt_sql_delete_messages, DT_PARAMS(DT_P_BUF(&ids)), NULL, err);
     dt_strbuf_clear(&ids);

@@ -162,8 +162,7 @@ static dt_status look_up_jobs(dt_store *, dt_db *db, void *arg, struct dt_error 
         l->v[i].topic = DT_STR_NONE;
     }
     dt_status status = find_jobs_by_command_id(l, err);
-    if (status == DT_OK)
-        status = find_jobs_by_number(l, err);
+    DT_THEN(status, find_jobs_by_number(l, err));
     return status == DT_OK ? l->failed : status;
 }
 

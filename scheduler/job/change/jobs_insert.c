@@ -483,8 +483,7 @@ static dt_status insert_in_transaction(struct batch *b, bool singly, struct dt_e
         set_initial_outcomes(b);
         status = refuse_fires(b, err);
     }
-    if (status == DT_OK)
-        status = insert_all_rows(b, singly, err);
+    DT_THEN(status, insert_all_rows(b, singly, err));
     return commit_batch(b, status, err);
 }
 
@@ -503,11 +502,9 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     if (n == 0)
         return DT_NOT_FOUND;
     status = dt_db_begin_soon(b->db, err);
-    if (status == DT_OK)
-        status = insert_listed_jobs(b, n, err);
+    DT_THEN(status, insert_listed_jobs(b, n, err));
     const struct dt_insert_rows rows = {.v = b->rows, .n = b->n};
-    if (status == DT_OK)
-        status = dt_offer_made(b->db, &rows, b->now_ms, b->params, err);
+    DT_THEN(status, dt_offer_made(b->db, &rows, b->now_ms, b->params, err));
     if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
         return DT_NOT_FOUND;
     return commit_batch(b, status, err);

@@ -75,8 +75,8 @@ static dt_status read_job_anywhere(struct change *c, const char *sql)
         return status;
     do {
         status = dt_archive_search_next(c->db, &search, c->err);
-        if (status == DT_OK)
-            status = read_job_row(c, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS});
+        DT_THEN(status,
+                read_job_row(c, dt_sql_select_archived_job, (struct dt_params){search.params, DT_ARCHIVE_PARAMS}));
     } while (dt_archive_search_more(&search, status));
     c->archived = status == DT_OK;
     return status == DT_NOT_FOUND ? read_job_row(c, sql, DT_PARAMS(DT_P_INT(c->id))) : status;
@@ -191,8 +191,7 @@ static dt_status run_change_in_txn(void *arg, dt_db *db, int64_t now_ms, struct 
         status = dt_fail(err, DT_NOT_FOUND, "job %lld is of another topic", (long long)c->id);
     const struct dt_job before = status == DT_OK ? *c->job : (struct dt_job){.state = DT_SCHEDULED};
     const enum dt_job_state was = before.state;
-    if (status == DT_OK)
-        status = c->decide(c);
+    DT_THEN(status, c->decide(c));
     if (status == DT_OK && c->written)
         status = read_job_row(c, dt_sql_select_job, DT_PARAMS(DT_P_INT(c->id)));
     if (status == DT_OK && c->written && c->actor.p)
@@ -381,8 +380,7 @@ static dt_status decide_patch(struct change *c)
         status = refuse_in_flight(c);
     if (status == DT_OK && p->if_version && p->if_version != c->job->version)
         status = dt_fail(c->err, DT_VERSION, "job %lld has version %lld", (long long)c->id, (long long)c->job->version);
-    if (status == DT_OK)
-        status = make_wanted_job(c, &want);
+    DT_THEN(status, make_wanted_job(c, &want));
     if (status == DT_OK && !is_same_job(c->job, &want))
         status = write_patch(c, &want);
     return status;
@@ -420,11 +418,9 @@ static dt_status decide_replace(struct change *c)
         return status;
     c->patch = &patch;
     status = make_wanted_job(c, &want);
-    if (status == DT_OK)
-        status = write_patch(c, &want);
+    DT_THEN(status, write_patch(c, &want));
     c->patch = NULL;
-    if (status == DT_OK)
-        status = dt_db_run(c->db, dt_sql_renew_job, DT_PARAMS(DT_P_STR(digest), DT_P_INT(c->id)), NULL, c->err);
+    DT_THEN(status, dt_db_run(c->db, dt_sql_renew_job, DT_PARAMS(DT_P_STR(digest), DT_P_INT(c->id)), NULL, c->err));
     return status;
 }
 
@@ -504,8 +500,7 @@ dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *
     change->job = (struct dt_job){0};
     if (!c.id && !c.body)
         status = dt_key_find(t->db, change->topic, change->key, &c.id, err);
-    if (status == DT_OK)
-        status = run_change_in_txn(&c, t->db, t->now_ms, err);
+    DT_THEN(status, run_change_in_txn(&c, t->db, t->now_ms, err));
     change->locked = c.locked;
     return status;
 }
@@ -565,8 +560,7 @@ static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sq
     }
     dt_assert_cmp(p->n, <=, p->limit);
     dt_status ended = dt_db_end(db, status != DT_OK ? NULL : p->err);
-    if (status == DT_OK)
-        status = ended;
+    DT_THEN(status, ended);
     if (status == DT_OK && rows == 0)
         return dt_fail(p->err, DT_NOT_FOUND, "no job %lld", (long long)params.v[0].i);
     return status;
@@ -594,9 +588,8 @@ static dt_status read_archived_attempts(struct attempt_page *p, dt_db *db, int64
         params[DT_ARCHIVE_PARAMS + 1] = ROWS(p);
         memcpy(params + DT_ARCHIVE_PARAMS + 2, search.params, sizeof(search.params));
         params[2 * DT_ARCHIVE_PARAMS + 2] = ROWS(p);
-        if (status == DT_OK)
-            status = read_attempts(p, db, dt_sql_select_archived_attempts,
-                                   (struct dt_params){params, 2 * DT_ARCHIVE_PARAMS + 3});
+        DT_THEN(status, read_attempts(p, db, dt_sql_select_archived_attempts,
+                                      (struct dt_params){params, 2 * DT_ARCHIVE_PARAMS + 3}));
     } while (dt_archive_search_more(&search, status));
     return status;
 }

@@ -152,8 +152,7 @@ static dt_status apply_without_deferred(struct deferring *d, int64_t last_id)
         if (!waits_for_deferred_result(&behind, &d->results[i]))
             free_ones[n++] = d->results[i];
     }
-    if (status == DT_OK)
-        status = dt_results_apply_within(d->txn, free_ones, n, d->err);
+    DT_THEN(status, dt_results_apply_within(d->txn, free_ones, n, d->err));
     if (status != DT_OK)
         return status;
     for (size_t i = 0; i < d->n; i++)

@@ -557,14 +557,10 @@ static dt_status apply_batch(struct batch *b)
     for (size_t i = 0; i < b->n_jobs; i++)
         judge_job(b, &b->jobs[i]);
     status = judge_earlier_attempts(b, dt_sql_select_reported_attempts, b->jobs, b->n_jobs);
-    if (status == DT_OK)
-        status = judge_archived(b);
-    if (status == DT_OK)
-        status = write_succeeded(b);
-    if (status == DT_OK)
-        status = write_other_jobs(b);
-    if (status == DT_OK)
-        status = write_dead_letters(b);
+    DT_THEN(status, judge_archived(b));
+    DT_THEN(status, write_succeeded(b));
+    DT_THEN(status, write_other_jobs(b));
+    DT_THEN(status, write_dead_letters(b));
     /* Here every row was written as decided, so the counters may change. If a manual edit ended an attempt, the
      * counters still have its job as dispatched. */
     for (const struct judged *j = b->jobs; status == DT_OK && j < b->jobs + b->n_jobs; j++) {
