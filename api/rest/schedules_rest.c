@@ -25,9 +25,14 @@
 
 /* ---- JSON ---- */
 
+struct schedule_body {
+    struct dt_schedule schedule;
+    bool set_paused; /* the body has `paused` */
+};
+
 static void read_name(struct dt_json_reader *r, const struct dt_json_field *field, const struct dt_json_node *node)
 {
-    const struct dt_str name = ((const struct dt_schedule_body *)r->out)->schedule.name;
+    const struct dt_str name = ((const struct schedule_body *)r->out)->schedule.name;
     if (node->type != DT_JSON_STRING || (name.p && !dt_str_eq(node->str, name)))
         dt_json_fault(r, field, "differs from the name in the path");
 }
@@ -65,7 +70,7 @@ static void read_bounded_duration(struct dt_json_reader *r, const struct dt_json
         dt_json_fault(r, field, field->reason);
 }
 
-#define BODY     struct dt_schedule_body
+#define BODY     struct schedule_body
 #define NULLABLE .flags = DT_FIELD_NULLABLE
 
 static const struct dt_json_field fields[] = {
@@ -116,14 +121,17 @@ static void add_to_digest(struct dt_schedule *s, struct dt_faults *faults)
     dt_strbuf_clear(&text);
 }
 
-dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
-                             struct dt_faults *faults, struct dt_schedule_body *out)
+/* Decodes a body of PUT /v1/schedules/{name} or POST /v1/schedules:preview. In a preview, name is absent, and the topic
+ * may be. A body may have the members that only answers show, so that a client can put an answer back. Does not check
+ * that the time zone exists. Returns the statuses of dt_job_decode. */
+static dt_status decode_schedule(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
+                                 struct dt_faults *faults, struct schedule_body *out)
 {
     const struct dt_schedule *s = &out->schedule;
     const struct dt_json_node *body = dt_json_root(json);
     const bool object = body->type == DT_JSON_OBJECT;
     struct dt_json_reader r = {.json = json, .faults = faults, .out = out};
-    *out = (struct dt_schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
+    *out = (struct schedule_body){.schedule = {.name = name, .time_zone = DT_STR_LIT("UTC")}};
     if (object) /* if the job is not an object, dt_job_template_decode adds the fault */
         dt_json_read(&r, &table, body);
     if (object && s->cron.p && s->every_ms) {
@@ -164,7 +172,8 @@ static void put_time_bound(struct dt_strbuf *out, const char *name, bool given, 
     dt_json_put_word(out, name, given ? text : NULL);
 }
 
-void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
+/* Adds a schedule as JSON. next_ms: time of its next fire; 0: none. payload: include the payload. */
+static void add_schedule(struct dt_strbuf *out, const struct dt_schedule *s, int64_t next_ms, bool payload)
 {
     dt_json_begin_object(out, NULL);
     dt_json_put_given(out, "name", s->name);
@@ -209,7 +218,7 @@ void dt_schedule_add(struct dt_strbuf *out, const struct dt_schedule *s, int64_t
 }
 
 struct ask {
-    struct dt_schedule_body body;
+    struct schedule_body body;
     bool cancel;
     bool has_from; /* true: list fires from from_ms on; false: from now on */
     int64_t from_ms;
@@ -270,7 +279,7 @@ static enum dt_next answer_schedule(struct dt_request *req, int status, const st
     struct dt_str etag = dt_arena_printf(&req->arena, "\"%lld\"", (long long)s->version);
     req->status = status;
     dt_strbuf_reset(&req->out);
-    dt_schedule_add(&req->out, s, next_fire_ms(req, s), true);
+    add_schedule(&req->out, s, next_fire_ms(req, s), true);
     if (etag.p)
         dt_request_header(req, "ETag", etag);
     return DT_REPLY;
@@ -446,7 +455,7 @@ static dt_status write_schedules(struct dt_request *req, dt_store *store, struct
             list.more = true;
             break;
         }
-        dt_schedule_add(&req->out, &list.v[i], next_fire_ms(req, &list.v[i]), false);
+        add_schedule(&req->out, &list.v[i], next_fire_ms(req, &list.v[i]), false);
     }
     dt_answer_next_cursor(req, &ask->cursor, list.more, list.n ? list.v[list.n - 1].name : DT_STR_LIT(""));
     return DT_OK;
@@ -527,7 +536,7 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
             dt_faults_add(&faults, "/name", reason);
         if (!name.p)
             read_fire_range(req, &faults, ask);
-        status = dt_schedule_decode(json, &rules, name, &faults, &ask->body);
+        status = decode_schedule(json, &rules, name, &faults, &ask->body);
     }
     dt_view_release(view);
     if (!json)

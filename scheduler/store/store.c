@@ -96,12 +96,6 @@ struct dt_str dt_store_actor(const dt_store *store)
     return store->actor[0] ? dt_str(store->actor) : DT_STR_NONE;
 }
 
-void dt_store_assert_idle(const dt_store *store)
-{
-    dt_assert(dt_db_idle(store->db));
-    dt_assert(!store->actor[0]);
-}
-
 const struct dt_config *dt_store_config(const dt_store *store)
 {
     return store->config;
@@ -321,9 +315,12 @@ static void cut_store_connection(void *context)
     dt_store_cut(context);
 }
 
+/* Asserts that a tick left no open transaction, no unread result, and no actor. */
 static void check_store(const void *context)
 {
-    dt_store_assert_idle(context);
+    const dt_store *store = context;
+    dt_assert(dt_db_idle(store->db));
+    dt_assert(!store->actor[0]);
 }
 
 dt_status dt_store_chores_start(const struct dt_store_source *source, const dt_clock *clock, const char *name,

@@ -41,8 +41,6 @@ void dt_store_cut(dt_store *store);
 #define DT_ACTOR_MAX 100
 /* Sets the actor that the events of later changes record (events/events.h). Absent, as in a new store: no actor. */
 void dt_store_act_as(dt_store *store, struct dt_str actor);
-/* Asserts that the store can be given to another user: no open transaction, no unread result, no actor. */
-void dt_store_assert_idle(const dt_store *store);
 /* Connects if needed, and adds a sample of the server's time to the reference clock. */
 dt_status dt_store_ping(dt_store *store, struct dt_error *err);
 /* Returns whether the last call to MySQL lost the connection or could not connect. False before the first call. */

@@ -38,13 +38,7 @@
 #define SPARE_MAX      128 /* most libcurl handles that are kept for further requests */
 
 struct dt_http_client {
-    const dt_clock *clock;
-    dt_http_answered_fn *answered;
-    bool (*may_send)(void *arg, void *tag);
-    void *arg;
-    unsigned max_in_flight;
-    size_t max_bytes;
-    struct dt_networks allowed;
+    struct dt_http_settings set; /* its texts are copied below */
     char *allow_hosts;
     char *ca_file; /* file of authorities; NULL: the system's */
     int wake_fd, epoll_fd;
@@ -75,7 +69,7 @@ struct dt_http_client {
 
 static int64_t read_now_us(const dt_http_client *client)
 {
-    return dt_clock_mono_us(client->clock);
+    return dt_clock_mono_us(client->set.clock);
 }
 
 static void wake_thread(const dt_http_client *client)
@@ -99,7 +93,7 @@ static void deliver_answer(dt_http_client *client, struct dt_client_exchange *ex
     pthread_mutex_unlock(&client->lock);
     dt_contact_leave(exchange, read_now_us(client));
     dt_receivers_end(exchange, answer->body_whole, read_now_us(client));
-    client->answered(client->arg, exchange->tag, answer);
+    client->set.answered(client->set.arg, exchange->tag, answer);
     dt_client_exchange_free(exchange);
 }
 
@@ -135,12 +129,12 @@ static void begin_transfer(dt_http_client *client, struct dt_client_exchange *ex
         end_before_transfer(client, exchange, DT_HTTP_CONNECT, "libcurl returned no handle");
         return;
     }
-    exchange->allowed = &client->allowed;
+    exchange->allowed = &client->set.allowed;
     exchange->guard = client->guard;
     exchange->fresh = read_now_us(client) < client->fresh_until_us;
     dt_receivers_begin(client->receivers, exchange, read_now_us(client));
-    exchange->may_send = client->may_send;
-    exchange->arg = client->arg;
+    exchange->may_send = client->set.may_send;
+    exchange->arg = client->set.arg;
     if (dt_client_exchange_attach(exchange, easy, addresses, read_now_us(client)) == DT_OK &&
         curl_multi_add_handle(client->multi, easy) == CURLM_OK) {
         DL_APPEND(client->under_way, exchange);
@@ -503,8 +497,8 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
     const bool first = !client->inbox;
     if (dt_thread_stopping(&client->thread)) {
         status = DT_SHUTDOWN;
-    } else if (client->in_flight >= client->max_in_flight || exchange->bytes > client->max_bytes ||
-               client->bytes > client->max_bytes - exchange->bytes) {
+    } else if (client->in_flight >= client->set.max_in_flight || exchange->bytes > client->set.max_bytes ||
+               client->bytes > client->set.max_bytes - exchange->bytes) {
         status = DT_FULL;
     } else {
         client->in_flight++;
@@ -536,7 +530,7 @@ void dt_http_client_stop(dt_http_client *client)
 static dt_status open_client_resources(dt_http_client *client, struct dt_error *err)
 {
     dt_status status = dt_easy_check(client->ca_file, err);
-    DT_THEN(status, dt_wire_guard_new(client->clock, &client->guard));
+    DT_THEN(status, dt_wire_guard_new(client->set.clock, &client->guard));
     if (status != DT_OK)
         return status;
     client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -559,7 +553,7 @@ static dt_status open_client_resources(dt_http_client *client, struct dt_error *
         curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, on_timer) != CURLM_OK ||
         curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client) != CURLM_OK ||
         curl_multi_setopt(client->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX) != CURLM_OK ||
-        curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)client->max_in_flight) != CURLM_OK)
+        curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)client->set.max_in_flight) != CURLM_OK)
         return DT_SYSTEM;
     return dt_thread_start(&client->thread, "callbacks", run_client, client, err);
 }
@@ -575,13 +569,7 @@ dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_cl
         return DT_NOMEM;
     }
     const bool own_ca = settings->ca_file && settings->ca_file[0];
-    client->clock = settings->clock;
-    client->answered = settings->answered;
-    client->may_send = settings->may_send;
-    client->arg = settings->arg;
-    client->max_in_flight = settings->max_in_flight;
-    client->max_bytes = settings->max_bytes;
-    client->allowed = settings->allowed;
+    client->set = *settings;
     client->allow_hosts = strndup(settings->allow_hosts.p ? settings->allow_hosts.p : "", settings->allow_hosts.n);
     client->ca_file = own_ca ? strdup(settings->ca_file) : NULL;
     client->wake_fd = client->epoll_fd = -1;

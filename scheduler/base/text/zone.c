@@ -287,15 +287,6 @@ dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *er
     return DT_OK;
 }
 
-dt_zone *dt_zone_hold(dt_zone *zone)
-{
-    if (zone) {
-        const unsigned holds = atomic_fetch_add(&zone->holds, 1);
-        dt_assert_cmp(holds, >, 0);
-    }
-    return zone;
-}
-
 void dt_zone_free(dt_zone *zone)
 {
     if (!zone)
@@ -470,7 +461,9 @@ static dt_status get_zone(dt_zone_files *files, struct dt_str name, dt_zone **ou
         dt_zone_free(e->zone);
     e->zone = made.zone;
     e->seen = made.seen;
-    *out = dt_zone_hold(e->zone);
+    *out = e->zone;
+    if (e->zone)
+        dt_assert_cmp(atomic_fetch_add(&e->zone->holds, 1), >, 0);
     return DT_OK;
 }
 

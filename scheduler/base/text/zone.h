@@ -18,8 +18,6 @@ struct dt_zone_span {
 /* Decodes the bytes of a zone's file. Returns INVALID if the file is not TZif of version 2 or later, or counts leap
  * seconds; NOMEM if memory runs out. *out is NULL unless OK; it is freed by dt_zone_free. */
 dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err);
-/* Adds a reference, and returns the zone. Accepts NULL. Any thread may call it. */
-dt_zone *dt_zone_hold(dt_zone *zone);
 /* Drops a reference; the zone is freed with its last reference. Accepts NULL. Any thread may call it. */
 void dt_zone_free(dt_zone *zone);
 /* Returns a hash of the file's bytes; 0 for NULL. */
