@@ -134,12 +134,8 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_er
 
 dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err)
 {
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status != DT_OK)
-        return status;
-    return dt_db_run(db, dt_sql_remove_owner,
-                     DT_PARAMS(DT_P_INT(fence->shard), DT_P_INT(fence->epoch), DT_P_INT(fence->token)), NULL, err);
+    return dt_store_run(store, dt_sql_remove_owner,
+                        DT_PARAMS(DT_P_INT(fence->shard), DT_P_INT(fence->epoch), DT_P_INT(fence->token)), NULL, err);
 }
 
 dt_status dt_deadlines_extend(dt_db *db, const struct dt_inflight *sent, int64_t now_ms, struct dt_seen_list *moved,
