@@ -364,7 +364,8 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     *body = (struct dt_strbuf){0};
     hold->n = 0;
     detached->sent.run = send_detached_answer;
-    dt_evloop_post(dt_conns_loop(dt_conn_conns(detached->conn)), &detached->sent);
+    const struct dt_http_thread *thread = dt_conn_arg(detached->conn);
+    dt_evloop_post(dt_conns_loop(thread->conns), &detached->sent);
 }
 
 /* ---- the handler ---- */
@@ -480,9 +481,10 @@ static void continue_request(struct dt_evtask *task)
 static void on_head(dt_conn *conn, const struct dt_head *head)
 {
     struct own *own = dt_conn_own(conn);
-    struct dt_exchange *e = acquire_exchange(dt_conn_arg(conn), conn);
+    struct dt_http_thread *thread = dt_conn_arg(conn);
+    struct dt_exchange *e = acquire_exchange(thread, conn);
     if (!e) {
-        dt_conns_press(dt_conn_conns(conn));
+        dt_conns_press(thread->conns);
         refuse_without_exchange(conn, DT_PROBLEM_UNAVAILABLE, "too many requests at a time");
         return;
     }

@@ -1,20 +1,20 @@
 /* The bytes of a connection to the API: however they arrive, the same of them are passed on and the same is refused;
  * what waits for more is bounded; and what was passed begins with whole heads that the parser of heads takes. */
-#include "base/http/frames.h"
 #include "fuzz.h"
+#include "support/frames.h"
 
 /* Sends bytes as they would come, `step` at a time; returns how many were passed. */
 static size_t send_all(struct dt_frames *frames, struct dt_str text, size_t step)
 {
     size_t passed = 0, come = 0;
-    dt_frames_init(frames);
+    *frames = (struct dt_frames){0};
     while (come < text.n && frames->next != DT_FRAME_REFUSED) {
         come = text.n - come > step ? come + step : text.n;
         /* A copy of its own: whoever reads beyond what has come is caught. */
         struct dt_str some = exact_copy((struct dt_str){text.p + passed, come - passed});
-        size_t n = dt_frames_pass(frames, some);
+        size_t n = frames_pass(frames, some);
         MUST(n <= some.n);
-        MUST(frames->next == DT_FRAME_REFUSED || some.n - n <= DT_FRAMES_HELD_MAX);
+        MUST(frames->next == DT_FRAME_REFUSED || some.n - n <= DT_HEAD_MAX);
         MUST(frames->next != DT_FRAME_REFUSED || (frames->detail && frames->detail[0]));
         free_copy(some);
         passed += n;

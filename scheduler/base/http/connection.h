@@ -119,7 +119,6 @@ void dt_conn_meters_init(struct dt_conn_meters *meters);
 
 void *dt_conn_own(dt_conn *conn);
 void *dt_conn_arg(const dt_conn *conn); /* `arg` of dt_conns_new */
-dt_conns *dt_conn_conns(const dt_conn *conn);
 /* Returns the client's address. Returns false if the connection is on a Unix socket. */
 bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
 /* Returns a descriptor that may only be polled, to notice while the owner has the request that the client closes its

@@ -199,7 +199,6 @@ static struct dt_conn *new_conn(dt_conns *conns, int fd, const struct sockaddr *
     conn->source = (struct dt_evsource){.ready = dt_conn_serve, .owner = conn};
     conn->local = !address || !dt_address_bytes(address, n, conn->address);
     dt_sock_init(&conn->sock, fd, files);
-    dt_frames_init(&conn->frames);
     if (!conn->local)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     conn->adoption.run = adopt_connection;
@@ -415,11 +414,6 @@ void *dt_conn_own(dt_conn *conn)
 void *dt_conn_arg(const dt_conn *conn)
 {
     return conn->conns->arg;
-}
-
-dt_conns *dt_conn_conns(const dt_conn *conn)
-{
-    return conn->conns;
 }
 
 int dt_conn_fd(dt_conn *conn)

@@ -2,7 +2,7 @@
  * The framing of HTTP/1.1: see frames.h. Follows RFC 9112: each line ends with CRLF. A line feed alone is refused,
  * because some programs accept it as the end of a line, and others do not.
  *
- * Invariants: a line is passed when it is complete; at most DT_FRAMES_HELD_MAX bytes are held, since heads, lines with
+ * Invariants: a line is passed when it is complete; at most DT_HEAD_MAX bytes are held, since heads, lines with
  * chunk sizes and trailers are refused if they exceed their limits.
  */
 #include "frames.h"
@@ -17,11 +17,6 @@
 enum { HELD = 0 }; /* result of a step that needs more bytes */
 
 static const char bare_feed[] = "a line of the chunked body ends with a line feed alone";
-
-void dt_frames_init(struct dt_frames *frames)
-{
-    *frames = (struct dt_frames){.next = DT_FRAME_HEAD};
-}
 
 static size_t refuse_with_status(struct dt_frames *frames, int status, const char *detail)
 {
@@ -158,13 +153,4 @@ size_t dt_frames_step(struct dt_frames *frames, struct dt_str text)
         break;
     }
     return HELD;
-}
-
-size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text)
-{
-    size_t passed = 0;
-    size_t n;
-    while (passed < text.n && (n = dt_frames_step(frames, (struct dt_str){text.p + passed, text.n - passed})) != HELD)
-        passed += n;
-    return passed;
 }

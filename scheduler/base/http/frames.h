@@ -15,6 +15,7 @@ enum dt_frame {
     DT_FRAME_REFUSED     /* the bytes were refused; permanent */
 };
 
+/* The state of a connection; zero before its first byte. */
 struct dt_frames {
     enum dt_frame next;
     bool chunked; /* the body comes in chunks */
@@ -25,15 +26,7 @@ struct dt_frames {
     const char *detail;  /* reason of a refusal, static text */
 };
 
-/* Most bytes of an incomplete element. */
-#define DT_FRAMES_HELD_MAX DT_HEAD_MAX
-
-void dt_frames_init(struct dt_frames *frames);
 /* Passes at most one element: a head, a part of a body, or a line of the framing. text: the bytes that have arrived and
  * were not passed yet, at least one. Returns the length of the element; 0 if it is incomplete or was refused. If
  * frames->next was BODY before the call, the bytes belong to the body. */
 size_t dt_frames_step(struct dt_frames *frames, struct dt_str text);
-/* Passes all complete elements. text: the bytes that have arrived and were not passed yet. Returns how many bytes were
- * passed. The other bytes are the beginning of an incomplete element (call again with these bytes and the following
- * ones), or were refused (frames->next). */
-size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text);

@@ -1,9 +1,7 @@
 /* Where requests begin and end in the bytes of a connection, however these are cut into pieces, and what is refused. */
 
+#include "support/frames.h"
 #include "support/suite.h"
-
-#include "base/http/frames.h"
-#include "base/http/head.h"
 
 #define GET     "GET /v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n"
 #define POST    "POST /v1/jobs HTTP/1.1\r\nHost: x\r\n"
@@ -15,9 +13,9 @@ static struct dt_frames frames;
 static size_t pass(const char *text, size_t all, size_t piece)
 {
     size_t passed = 0;
-    dt_frames_init(&frames);
+    frames = (struct dt_frames){0};
     for (size_t come = piece < all ? piece : all; frames.next != DT_FRAME_REFUSED;) {
-        passed += dt_frames_pass(&frames, (struct dt_str){text + passed, come - passed});
+        passed += frames_pass(&frames, (struct dt_str){text + passed, come - passed});
         if (come == all)
             break;
         come = come + piece < all ? come + piece : all;
@@ -112,20 +110,20 @@ TEST(a_malformed_request_is_refused_after_valid_ones_before_it_are_passed)
 TEST(after_a_refusal_nothing_is_passed)
 {
     assert_int_equal(pass("hello\r\n\r\n", 9, 9), 0);
-    assert_int_equal(dt_frames_pass(&frames, DT_STR_LIT(GET)), 0);
+    assert_int_equal(frames_pass(&frames, DT_STR_LIT(GET)), 0);
     assert_int_equal(frames.next, DT_FRAME_REFUSED);
 }
 
 /* `before`, then `c` for ever: how many bytes are held before it is refused. */
 static size_t held_of_endless(const char *before, char c)
 {
-    static char text[4 * DT_FRAMES_HELD_MAX];
+    static char text[4 * DT_HEAD_MAX];
     size_t n = strlen(before), passed = 0;
     memset(text, c, sizeof(text));
     memcpy(text, before, n);
-    dt_frames_init(&frames);
+    frames = (struct dt_frames){0};
     for (size_t come = 1; come <= sizeof(text); come++) {
-        passed += dt_frames_pass(&frames, (struct dt_str){text + passed, come - passed});
+        passed += frames_pass(&frames, (struct dt_str){text + passed, come - passed});
         if (frames.next == DT_FRAME_REFUSED)
             return come - passed;
     }
@@ -134,9 +132,9 @@ static size_t held_of_endless(const char *before, char c)
 
 TEST(an_endless_request_is_held_within_bounds)
 {
-    assert_in_range(held_of_endless("", 'a'), 1, DT_FRAMES_HELD_MAX);
-    assert_in_range(held_of_endless("GET / HTTP/1.1\r\nHost: ", 'a'), 1, DT_FRAMES_HELD_MAX);
-    assert_in_range(held_of_endless(GET "GET /", 'a'), 1, DT_FRAMES_HELD_MAX);
+    assert_in_range(held_of_endless("", 'a'), 1, DT_HEAD_MAX);
+    assert_in_range(held_of_endless("GET / HTTP/1.1\r\nHost: ", 'a'), 1, DT_HEAD_MAX);
+    assert_in_range(held_of_endless(GET "GET /", 'a'), 1, DT_HEAD_MAX);
     assert_int_equal(frames.status, DT_HEAD_LONG_TARGET);
     assert_in_range(held_of_endless(CHUNKED, '0'), 1, 32);
     assert_in_range(held_of_endless(CHUNKED "0;", 'a'), 1, 1024);
@@ -147,10 +145,10 @@ TEST(an_endless_request_is_held_within_bounds)
 TEST(a_body_is_counted_but_not_parsed)
 {
     char body[100] = {0};
-    dt_frames_init(&frames);
-    assert_int_equal(dt_frames_pass(&frames, DT_STR_LIT(POST "Content-Length: 999999999999999999\r\n\r\n")),
+    frames = (struct dt_frames){0};
+    assert_int_equal(frames_pass(&frames, DT_STR_LIT(POST "Content-Length: 999999999999999999\r\n\r\n")),
                      strlen(POST "Content-Length: 999999999999999999\r\n\r\n"));
-    assert_int_equal(dt_frames_pass(&frames, (struct dt_str){body, sizeof(body)}), sizeof(body));
+    assert_int_equal(frames_pass(&frames, (struct dt_str){body, sizeof(body)}), sizeof(body));
     assert_int_equal(frames.left, UINT64_C(999999999999999899));
 }
 
