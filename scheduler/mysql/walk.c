@@ -47,18 +47,12 @@ dt_status dt_walk_ids(dt_db *db, const char *sql, int64_t after_id, int64_t rows
     return status;
 }
 
-struct dt_param *dt_walk_time_params(struct dt_walk_place at, struct dt_param *p)
-{
-    return dt_params_add(p, DT_PARAMS(DT_P_INT(at.at_ms), DT_P_INT(at.at_ms), DT_P_INT(at.id)));
-}
-
 dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, int64_t rows, struct dt_walk_place *end,
                         bool *cut, struct dt_error *err)
 {
     int64_t place[2];
-    dt_status status = dt_db_read_numbers(
-        db, sql, DT_PARAMS(DT_P_INT(after.at_ms), DT_P_INT(after.at_ms), DT_P_INT(after.id), DT_P_INT(rows - 1)), cut,
-        place, 2, err);
+    dt_status status =
+        dt_db_read_numbers(db, sql, DT_PARAMS(DT_P_PLACE(after), DT_P_INT(rows - 1)), cut, place, 2, err);
     if (*cut)
         *end = (struct dt_walk_place){place[0], place[1]};
     return status;

@@ -35,7 +35,8 @@ dt_status dt_walk_times(dt_db *db, const char *sql, struct dt_walk_place after, 
 dt_status dt_walk_by_key(dt_db *db, const struct dt_walk_keys *keys, int64_t rows, struct dt_arena *arena,
                          struct dt_str *end_key, struct dt_error *err);
 
-/* Write the parameters for the beginning of a window to p. Return the address after the last parameter. */
-struct dt_param *dt_walk_time_params(struct dt_walk_place at, struct dt_param *p);
+/* The three parameters for a bound of a window. */
+#define DT_P_PLACE(at)     DT_P_INT((at).at_ms), DT_P_INT((at).at_ms), DT_P_INT((at).id)
 #define DT_WALK_KEY_PARAMS 5
+/* Writes the parameters for the beginning of a window to p. Returns the address after the last parameter. */
 struct dt_param *dt_walk_key_params(const struct dt_walk_keys *keys, struct dt_param *p);

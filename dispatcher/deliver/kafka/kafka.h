@@ -149,8 +149,8 @@ struct dt_kafka_reading {
 #define DT_KAFKA_READS_RESULTS ((struct dt_kafka_reading){.suffix = "results"})
 /* Creates a reader of committed messages, without auto commit. Nothing is read before the first
  * dt_kafka_reader_share. */
-dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
-                              dt_kafka_reader **out, struct dt_error *err);
+dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, dt_kafka_reader **out,
+                              struct dt_error *err);
 void dt_kafka_reader_free(dt_kafka_reader *c);
 /* Makes the reader read the partitions whose number modulo `members` is `rank`. A call is cheap if the share has not
  * changed, so callers call it before each poll, but never between a poll and its commit or rewind. Two processes may
@@ -163,7 +163,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
                                const struct dt_kafka_record **records, size_t *n, struct dt_error *err);
 /* Reads all headers of the i-th record of the last poll, in their order, into the arena. */
 dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
-                                  const struct dt_kafka_header **headers, size_t *n);
+                                  const struct dt_kafka_header **out, size_t *n);
 /* Called when all records of the last poll are applied: commits their offsets, at the latest after a quarter of a
  * second if the caller continues to poll. If a poll has reached the end of a partition, commits the end too, so that
  * markers of transactions do not count as unread. */

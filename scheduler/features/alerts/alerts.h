@@ -160,7 +160,7 @@ struct dt_alert_silence {
     int64_t id, until_ms;
     const struct dt_topic_bound *bound;
 };
-dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *silence, struct dt_arena *arena,
+dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *ask, struct dt_arena *arena,
                                  struct dt_alert *out, struct dt_error *err);
 
 /* Targets to which messages are sent, as bits. */

@@ -57,7 +57,7 @@ struct dt_clock_walk {
  * seconds; the caller can then advance the remaining left_ms by another call. If the clock was running before, it runs
  * again afterwards. If the process is killed, the clock stays frozen. UNKNOWN: the advance failed after it had moved
  * the clock. INVALID: the end is after DT_TEST_CLOCK_END_MS. UNSUPPORTED: there is no test clock. */
-dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk, struct dt_test_clock *out,
+dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask, struct dt_test_clock *out,
                                       struct dt_error *err);
 
 /* A follower sets the reference clock of a process by the test clock. It is a listener of the watcher

@@ -134,5 +134,5 @@ struct dt_intent_decoder {
 };
 /* Decodes a message. If the message cannot be carried out, out->intent has the outcome REFUSED and the problem. Returns
  * NOMEM if memory runs out. */
-dt_status dt_command_message_decode(const struct dt_intent_decoder *decoder, const struct dt_command_text *text,
+dt_status dt_command_message_decode(const struct dt_intent_decoder *with, const struct dt_command_text *text,
                                     struct dt_command *out);

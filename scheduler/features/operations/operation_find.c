@@ -229,7 +229,7 @@ static dt_status find_jobs_by_time(dt_db *db, struct dt_operation_row *row, stru
     dt_status status = dt_walk_times(db, tables[row->walk].window, after, DT_OPERATION_WINDOW, &end, &cut, err);
     if (status != DT_OK)
         return status;
-    const struct dt_param *p = dt_walk_time_params(end, dt_walk_time_params(after, filter_params(row, params)));
+    const struct dt_param *p = dt_params_add(filter_params(row, params), DT_PARAMS(DT_P_PLACE(after), DT_P_PLACE(end)));
     status =
         read_matches(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     if (status != DT_OK)

@@ -38,7 +38,7 @@ static inline enum dt_job_state dt_operation_acts_on(enum dt_operation_kind kind
 /* Returns the row of a new operation, without an id. If memory ran out, shown.topic_to is absent. */
 struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena);
 /* Reads the current row of an open query. Returns NOMEM if memory runs out. */
-dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
+dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *out, void *arg);
 dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
 /* Reads an operation as the API shows it, inside a transaction. NOT_FOUND: there is no such operation. */
 dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_operation *out,

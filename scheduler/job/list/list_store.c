@@ -268,7 +268,7 @@ static size_t add_time_params(const struct page *p, const struct window *w, stru
     if (w->range == RANGE_DEAD) {
         const struct dt_walk_place after = {p->place.due_ms, p->place.id};
         const struct dt_walk_place end = {w->end_due_ms, w->end_id};
-        return (size_t)(dt_walk_time_params(end, dt_walk_time_params(after, params)) - params);
+        return (size_t)(dt_params_add(params, DT_PARAMS(DT_P_PLACE(after), DT_P_PLACE(end))) - params);
     }
     for (size_t i = 0; i < 2 && w->range != RANGE_ARCHIVED; i++)
         params[n++] = DT_P_INT(bands_of[p->place.part][i]);
