@@ -19,19 +19,14 @@ static void check_string(const struct dt_json_node *node)
     dt_strbuf_clear(&written);
 }
 
-static void check_node(const struct dt_json_node *node, struct dt_str text)
-{
-    MUST(node->raw.n > 0 && node->raw.p >= text.p && node->raw.p + node->raw.n <= text.p + text.n);
-    if (node->type == DT_JSON_STRING && node->str.p)
-        check_string(node);
-}
-
 /* Counts what there is below a node by walking; each child lies within its parent. */
 static uint32_t walk(const struct dt_json_node *node, struct dt_str text, unsigned depth)
 {
     uint32_t children = 0, all = 1;
     MUST(depth < 100);
-    check_node(node, text);
+    MUST(node->raw.n > 0 && node->raw.p >= text.p && node->raw.p + node->raw.n <= text.p + text.n);
+    if (node->type == DT_JSON_STRING && node->str.p)
+        check_string(node);
     for (const struct dt_json_node *c = dt_json_first(json, node); c; c = dt_json_sibling(json, node, c)) {
         MUST(c->raw.p > node->raw.p && c->raw.p + c->raw.n < node->raw.p + node->raw.n);
         children++;

@@ -657,11 +657,6 @@ static bool is_news(const struct row *installation, const struct dt_param *v)
            something_due(v[DUE_FROM].i);
 }
 
-static int64_t found(int64_t asked)
-{
-    return (asked & 1 && intake_rows_open() ? 1 : 0) | (asked & 2 && intake_operation_due() ? 2 : 0);
-}
-
 /* Where nothing ever comes it sleeps at one go. Dispatchers look at times of their own, instead of in turns. */
 static dt_status wait_for_news(dt_db *db, struct dt_params params, struct dt_error *err)
 {
@@ -683,7 +678,8 @@ static dt_status wait_for_news(dt_db *db, struct dt_params params, struct dt_err
             fiber_sleep(intake_is_used() && v[INTAKE].i ? look_us - now_us : end_us - now_us);
         if (now_us < look_us)
             continue;
-        bits = found(v[INTAKE].i);
+        const int64_t asked = v[INTAKE].i;
+        bits = (asked & 1 && intake_rows_open() ? 1 : 0) | (asked & 2 && intake_operation_due() ? 2 : 0);
         look_us = now_us + rnd_in(20 * MS, 400 * MS);
     }
     if (!db->session->open)

@@ -123,7 +123,7 @@ const char *mysql_fixture_text(struct mysql_fixture *fx, char *buf, size_t cap, 
     return query_text(fx, sql, buf, cap);
 }
 
-static void kill_sessions_until(struct mysql_fixture *fx, int64_t newest)
+static int64_t sessions_left(struct mysql_fixture *fx, int64_t newest)
 {
     int64_t id = 0;
     char sql[40];
@@ -134,11 +134,6 @@ static void kill_sessions_until(struct mysql_fixture *fx, int64_t newest)
         snprintf(sql, sizeof sql, "KILL %lld", (long long)id);
         (void)!dt_db_script(fx->db, dt_str(sql), NULL); /* it may be gone by itself */
     }
-}
-
-static int64_t sessions_left(struct mysql_fixture *fx, int64_t newest)
-{
-    kill_sessions_until(fx, newest);
     return mysql_fixture_number(fx,
                                 "SELECT COUNT(*) FROM information_schema.processlist WHERE id <= %lld AND "
                                 "id <> CONNECTION_ID() AND (db = DATABASE() OR command = 'Busy')",

@@ -159,14 +159,6 @@ static void after_work(struct client *c, const char *answer)
         die("answer", answer);
 }
 
-/* What is allowed by now, by whoever has nothing to do. */
-static void put_paced(double began_ms)
-{
-    for (int i = 0; i < n_clients && put < (long)((wall_ms() - began_ms) * pace / 1000); i++)
-        if (clients[i].doing == IDLE)
-            next_put(&clients[i]);
-}
-
 static void intake(double seconds)
 {
     double began = wall_ms();
@@ -175,7 +167,10 @@ static void intake(double seconds)
         next_put(&clients[i]);
     while (wall_ms() < until_ms) {
         serve(pace > 0 ? 1 : 50, after_put);
-        put_paced(began);
+        /* What is allowed by now, by whoever has nothing to do. */
+        for (int i = 0; i < n_clients && put < (long)((wall_ms() - began) * pace / 1000); i++)
+            if (clients[i].doing == IDLE)
+                next_put(&clients[i]);
     }
     printf("{\"jobs\":%ld,\"rate\":%.1f}\n", put, (double)put / (wall_ms() - began) * 1000);
 }

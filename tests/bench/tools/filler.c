@@ -82,21 +82,17 @@ static int64_t done_of(MYSQL *db, int64_t day)
     return n;
 }
 
-static void add(struct batch *b, int64_t day, int64_t number, int64_t of_day, int64_t at_ms)
-{
-    unsigned i = b->n++;
-    b->id[i] = (day << 40) + FIRST_NO + number;
-    b->run_at[i] = b->next_at[i] = (day + DAY_0) * DAY_MS + number * DAY_MS / of_day;
-    b->near[i] = day <= near_day;
-    b->at[i] = b->at_too[i] = at_ms;
-}
-
 static void fill_day(MYSQL *db, MYSQL_STMT *stmt, struct batch *b, int64_t day)
 {
     int64_t of_day = jobs * (day - first_day + 1) / days - jobs * (day - first_day) / days, number = done_of(db, day);
     atomic_fetch_add(&had, (long)number);
     for (; number < of_day; number++) {
-        add(b, day, number, of_day, (int64_t)time(NULL) * 1000);
+        const int64_t at_ms = (int64_t)time(NULL) * 1000;
+        unsigned i = b->n++;
+        b->id[i] = (day << 40) + FIRST_NO + number;
+        b->run_at[i] = b->next_at[i] = (day + DAY_0) * DAY_MS + number * DAY_MS / of_day;
+        b->near[i] = day <= near_day;
+        b->at[i] = b->at_too[i] = at_ms;
         if (b->n == ROWS)
             commit(db, stmt, b);
     }

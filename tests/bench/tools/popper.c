@@ -142,22 +142,17 @@ static void serve(struct worker *w)
         take(w, size);
 }
 
-static void make_pop(const char *topic, const char *max, const char *wait_ms)
-{
-    char body[100];
-    int size = snprintf(body, sizeof body, "{\"max\":%s,\"wait\":%s}", max, wait_ms);
-    snprintf(pop, sizeof pop,
-             "POST /v1/topics/%s/pop HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
-             "%d\r\n\r\n%s",
-             topic, size, body);
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 9)
         die("usage", "popper PORT TOPIC COUNT CONNECTIONS MAX WAIT_MS SECONDS SINCE_MS [report]");
     port = atoi(argv[1]);
-    make_pop(argv[2], argv[5], argv[6]);
+    char body[100];
+    int size = snprintf(body, sizeof body, "{\"max\":%s,\"wait\":%s}", argv[5], argv[6]);
+    snprintf(pop, sizeof pop,
+             "POST /v1/topics/%s/pop HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: "
+             "%d\r\n\r\n%s",
+             argv[2], size, body);
     seen = seen_of(atol(argv[3]), atof(argv[8]));
     reports = argc > 9;
     epoll = epoll_create1(0);

@@ -143,12 +143,6 @@ RIG_TEST(ids_repeated_by_a_restored_server_are_replaced)
     dt_unit_clear(&call.unit);
 }
 
-/* Until the server's clock has passed what was given out: a restore takes longer. */
-static void await_clock(struct fixture *f, int64_t number)
-{
-    AWAIT(mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") >= number);
-}
-
 RIG_TEST(a_restored_server_hands_out_no_block_of_ids_twice)
 {
     struct dt_error err = {0};
@@ -159,7 +153,9 @@ RIG_TEST(a_restored_server_hands_out_no_block_of_ids_twice)
     int64_t copy = mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence");
     prepare(f, &before, "t", 3);
     submit(f, &before);
-    await_clock(f, mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence"));
+    /* Until the server's clock has passed what was given out: a restore takes longer. */
+    const int64_t number = mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence");
+    AWAIT(mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") >= number);
     set_next_number(f, copy);
     mysql_fixture_run(&f->mysql, "DELETE FROM jobs"); /* done, and moved to history */
     MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &other, &err), &err);

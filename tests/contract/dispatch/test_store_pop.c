@@ -29,7 +29,7 @@ struct rig {
     int64_t next_id;
 };
 
-static void open_rig(struct rig *rig)
+static void setup(struct rig *rig)
 {
     mysql_fixture_make(&rig->fx, "pop");
     rig->fx.config.shards_count = 1;
@@ -41,11 +41,6 @@ static void open_rig(struct rig *rig)
     assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
     OK(dt_store_takeover(rig->store, &(struct dt_leadership){0, 7, "host:1", "redis:1"}, &rig->fence, &rig->flight,
                          &err));
-}
-
-static void setup(struct rig *rig)
-{
-    open_rig(rig);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('p', 'pull', 0, "
                                 "0), ('q', 'pull', 0, 0), ('k', 'kafka', 0, 0)");
 }

@@ -60,15 +60,6 @@ static void index_doubted(void *)
     doubted = true;
 }
 
-static void keep_house(void)
-{
-    if (lost)
-        dt_shard_loop_index_whole(l, l->state.losses);
-    if (doubted)
-        dt_shard_loop_index_compared(l, l->state.doubts);
-    lost = doubted = false;
-}
-
 STUB(static bool, index_told, (void *arg, const char *endpoint), true)
 
 /* ---- the rig ---- */
@@ -209,7 +200,11 @@ static void scan_and_claim(void)
     OK(dt_shard_due_scan(l, now_ms, &next_ms, &err));
     assert_true(l->fair.n_hints <= BATCH);
     claim();
-    keep_house();
+    if (lost)
+        dt_shard_loop_index_whole(l, l->state.losses);
+    if (doubted)
+        dt_shard_loop_index_compared(l, l->state.doubts);
+    lost = doubted = false;
 }
 
 static size_t all_claimed(void)

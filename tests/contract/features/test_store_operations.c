@@ -205,20 +205,15 @@ FRESH_TEST(more_jobs_than_a_window_are_found_by_id_and_by_key)
     }
 }
 
-/* Some 10,000 jobs of another topic on each of the days 1 and 3, and three of ours on day 2. */
-static void fill_days(void)
+/* What other days have costs nothing; an edit by hand that is not counted yet hides no job. */
+FRESH_TEST(only_days_with_jobs_of_the_topic_are_searched)
 {
+    /* Some 10,000 jobs of another topic on each of the days 1 and 3, and three of ours on day 2. */
     jobs(20050);
     mysql_fixture_run(&fx,
                       "UPDATE jobs SET topic = 'other', id = id + ((1 + (id MOD 2) * 2) << 40);"
                       "UPDATE jobs SET topic = 'orders', id = id + (1 << 40) WHERE id >> 40 = 1 ORDER BY id LIMIT 3");
     count_rows();
-}
-
-/* What other days have costs nothing; an edit by hand that is not counted yet hides no job. */
-FRESH_TEST(only_days_with_jobs_of_the_topic_are_searched)
-{
-    fill_days();
     mysql_fixture_run(&fx, "UPDATE job_counts SET dead = scheduled, scheduled = 0");
     static const char *const names[] = {"orders", "absent", "ord*", "absent*"};
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {

@@ -362,29 +362,24 @@ static int64_t keys_read(void)
     return session_status("SHOW SESSION STATUS LIKE 'Handler_read_key'");
 }
 
-/* `n` partitions more, with a job of another day in each. */
-static void make_parts(int n)
+FRESH_TEST(only_partitions_with_jobs_of_the_home_day_are_searched)
 {
-    for (int i = 1; i <= n; i++) {
+    enum { PARTS = 40 };
+    struct dt_apply late[PARTS];
+    struct dt_attempt_list attempts;
+    /* `n` partitions more, with a job of another day in each. */
+    for (int i = 1; i <= PARTS; i++) {
         const int32_t part = dt_partition_of(now + (40 + i) * DAY, now);
         OK(tend(now, &part, 1));
     }
-    for (int i = 1; i <= n; i++) {
+    for (int i = 1; i <= PARTS; i++) {
         int64_t id = finished(1000 + i, "succeeded", 20 * MINUTE), home = id + ((int64_t)i << 40);
         mysql_fixture_run(&fx, "UPDATE jobs SET id = %lld, purge_at = %lld WHERE id = %lld", (long long)home,
                           (long long)(now + (40 + i) * DAY), (long long)id);
         mysql_fixture_run(&fx, "UPDATE attempts SET job_id = %lld WHERE job_id = %lld", (long long)home, (long long)id);
     }
     archive_due();
-    assert_int_equal(archived.moved, n);
-}
-
-FRESH_TEST(only_partitions_with_jobs_of_the_home_day_are_searched)
-{
-    enum { PARTS = 40 };
-    struct dt_apply late[PARTS];
-    struct dt_attempt_list attempts;
-    make_parts(PARTS);
+    assert_int_equal(archived.moved, PARTS);
     int64_t id = archive_job(1, "dead"), before = keys_read();
     OK(dt_store_get(store, id, &arena, &job, &err));
     OK(dt_store_attempts(store, &(struct dt_attempt_filter){id, 0, 1000}, &arena, &attempts, &err));

@@ -990,16 +990,6 @@ static void parse_create_table(struct parser *p)
         resolve_in_table(p, def->checks[i], def);
 }
 
-/* The column stays where it is, with its new definition. */
-static void parse_modified_column(struct parser *p, struct table_def *def)
-{
-    parse_column(p, def);
-    const struct column *made = &def->columns[--def->n_columns];
-    def->columns[need_column(p, def, made->name)] = *made;
-    if (made->generated)
-        resolve_in_table(p, made->generated, def);
-}
-
 /* ALTER TABLE t ADD [COLUMN] c …, MODIFY [COLUMN] c …, DROP CONSTRAINT c: what later migrations may do to the tables that the simulator knows. */
 static void parse_alter_table(struct parser *p)
 {
@@ -1016,7 +1006,12 @@ static void parse_alter_table(struct parser *p)
     do {
         if (take(p, "MODIFY")) {
             take(p, "COLUMN");
-            parse_modified_column(p, def);
+            /* The column stays where it is, with its new definition. */
+            parse_column(p, def);
+            const struct column *made = &def->columns[--def->n_columns];
+            def->columns[need_column(p, def, made->name)] = *made;
+            if (made->generated)
+                resolve_in_table(p, made->generated, def);
             continue;
         }
         if (take(p, "DROP")) {

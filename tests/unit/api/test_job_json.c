@@ -50,18 +50,14 @@ static dt_status decode(struct fixture *f, const char *text)
     return dt_job_decode(f->json, &f->rules, &path, NOW, &f->faults, &f->job);
 }
 
-static void assert_ok(struct fixture *f, dt_status status, const char *text)
-{
-    if (status != DT_OK)
-        fail_msg("%s: %s at %s: %s", text, dt_status_name(status), f->faults.n ? f->faults.v[0].pointer.p : "-",
-                 f->faults.n ? f->faults.v[0].reason.p : "-");
-}
-
 /* ---- equal ---- */
 
 static void digest_of(struct fixture *f, const char *text, unsigned char digest[16])
 {
-    assert_ok(f, decode(f, text), text);
+    const dt_status status = decode(f, text);
+    if (status != DT_OK)
+        fail_msg("%s: %s at %s: %s", text, dt_status_name(status), f->faults.n ? f->faults.v[0].pointer.p : "-",
+                 f->faults.n ? f->faults.v[0].reason.p : "-");
     memcpy(digest, f->job.digest, 16);
 }
 

@@ -12,22 +12,6 @@ extern char **environ;
 static char folder[] = "/tmp/duetime-test-config-XXXXXX";
 static char path[sizeof folder + 16], secret_path[sizeof folder + 16];
 
-static void forget_environment(void)
-{
-    for (char **at = environ; *at;) {
-        size_t n = strcspn(*at, "=");
-        char name[200];
-        if (strncmp(*at, "DUETIME_", 8) != 0 || n >= sizeof name) {
-            at++;
-            continue;
-        }
-        memcpy(name, *at, n);
-        name[n] = '\0';
-        unsetenv(name);
-        at = environ;
-    }
-}
-
 static void make_folder(void)
 {
     assert_non_null(mkdtemp(folder));
@@ -44,7 +28,18 @@ static void remove_folder(void)
 
 static void start(void)
 {
-    forget_environment();
+    for (char **at = environ; *at;) {
+        size_t n = strcspn(*at, "=");
+        char name[200];
+        if (strncmp(*at, "DUETIME_", 8) != 0 || n >= sizeof name) {
+            at++;
+            continue;
+        }
+        memcpy(name, *at, n);
+        name[n] = '\0';
+        unsetenv(name);
+        at = environ;
+    }
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, start, NULL)

@@ -68,19 +68,6 @@ static void add_member(int64_t id, int64_t renewals, int64_t age_ms)
         (struct dt_election_member){.id = id, .renewals = renewals, .age_ms = age_ms, .timeout_ms = TIMEOUT_MS};
 }
 
-/* Carries the order out in `world`. */
-static void obey(void)
-{
-    const struct dt_lease_order *o = &fake.order;
-    if (o->join)
-        add_member(o->member, 0, 0);
-    for (size_t i = 0; i < o->n_drop; i++)
-        world.holder[o->drop[i]] = 0;
-    for (size_t i = 0; i < o->n_take; i++)
-        if (!world.holder[o->take[i]])
-            world.holder[o->take[i]] = o->member;
-}
-
 static void answer_with(dt_status status)
 {
     assert_true(fake.busy);
@@ -95,7 +82,15 @@ static void answer_with(dt_status status)
 
 static void answer(void)
 {
-    obey();
+    /* Carries the order out in `world`. */
+    const struct dt_lease_order *o = &fake.order;
+    if (o->join)
+        add_member(o->member, 0, 0);
+    for (size_t i = 0; i < o->n_drop; i++)
+        world.holder[o->drop[i]] = 0;
+    for (size_t i = 0; i < o->n_take; i++)
+        if (!world.holder[o->take[i]])
+            world.holder[o->take[i]] = o->member;
     answer_with(DT_OK);
 }
 
