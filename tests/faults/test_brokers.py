@@ -51,6 +51,7 @@ def test_row18_jobs_of_a_missing_topic_wait_and_do_not_delay_others(stack, seed,
         job, *others = run.make_bulk([{"topic": extra, "delay": 0, "payload": {}} for _ in range(20)])
         run.goes_on(150)
         until(lambda: waiting_for(run, job) == "kafka", lambda: f"it waits for Kafka: {waiting_for(run, job)}")
+        until(lambda: any(shard["waiting_for"] == "kafka" for shard in Rest(run.urls[0]).get("/v1/info").json["shards"]), "the API reports it")
         Broker(stack).make(extra)
         until(lambda: len(run.consumer.which([job, *others])) == 20, "they arrive once their topic is there")
 

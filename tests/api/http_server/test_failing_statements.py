@@ -30,6 +30,7 @@ numbers = itertools.count(1)
 TABLES = {"jobs": "id, state, version, IFNULL(next_at, -1), no_retries, topic, payload", "job_keys": "topic, job_key, job_id", "command_ids": "id, job_id",
           "topics": "name, version, paused, IFNULL(deletion, 0)", "operations": "id, state, matched, changed", "operation_jobs": "operation, job_id",
           "job_events": "id, action", "api_tokens": "name, scopes, IFNULL(pending_jobs, -1)", "schedules": "name, topic, paused, version",
+          "schedule_fires": "name, next_fire_at, IFNULL(last_fire_at, 0)", "pop_queue": "topic, job_id",
           "deferred_results": "job_id", "alerts": "id, IFNULL(silenced_until, 0)", "installation": "shards", "test_clock": "version"}
 
 
@@ -69,13 +70,13 @@ class Served:
     def a_schedule(self, **members):
         return self.did("PUT", f"/v1/schedules/s{next(numbers)}", {**schedule(), **members})["name"]
 
-    def an_offer(self):
+    def an_offer(self, retry=()):
         """A job that a pop gets."""
-        return self.a_job(topic="pulled", delay=0, retry=[])
+        return self.a_job(topic="pulled", delay=0, retry=list(retry))
 
-    def an_attempt(self):
+    def an_attempt(self, *retry):
         """A job that was popped."""
-        self.an_offer()
+        self.an_offer(retry)
         [job] = self.did("POST", "/v1/topics/pulled/pop", {"max": 1})["jobs"]
         return job["id"]
 
@@ -91,6 +92,9 @@ class Served:
 
     def a_running_operation(self):
         return self.did("POST", "/v1/jobs:cancel", {"filter": {"topic": self.a_topic_with_jobs()}, "wait": 0})["id"]
+
+    def a_running_deletion(self):
+        return self.did("DELETE", f"/v1/topics/{self.a_topic_with_jobs()}?cancel=true&wait=PT0S")["id"]
 
     def a_token(self):
         return self.did("POST", "/v1/tokens", {"name": f"t{next(numbers)}", "scopes": ["read"]})["name"]
@@ -164,9 +168,11 @@ CHANGES = {
     "a patch": ("PATCH /v1/jobs/{id}", lambda s: (f"/v1/jobs/{s.a_job()}", {"delay": "P2D", "payload": 2})),
     "a deletion": ("DELETE /v1/jobs/{id}", lambda s: (f"/v1/jobs/{s.a_job()}", None)),
     "a cancel": ("POST /v1/jobs/{id}/cancel", lambda s: (f"/v1/jobs/{s.a_job()}/cancel", None)),
+    "a cancel of retries": ("POST /v1/jobs/{id}/cancel", lambda s: (f"/v1/jobs/{s.an_attempt('1h')}/cancel?retries=true", None)),
     "run-now": ("POST /v1/jobs/{id}/run-now", lambda s: (f"/v1/jobs/{s.a_job()}/run-now", None)),
     "a redrive": ("POST /v1/jobs/{id}/redrive", lambda s: (f"/v1/jobs/{s.a_dead_job()}/redrive", None)),
     "a result": ("POST /v1/jobs/{id}/results", lambda s: (f"/v1/jobs/{s.an_attempt()}/results", {"attempt": 1, "status": "succeeded"})),
+    "a failure that is tried again": ("POST /v1/jobs/{id}/results", lambda s: (f"/v1/jobs/{s.an_attempt('1h')}/results", {"attempt": 1, "status": "failed"})),
     "a result of a batch": ("POST /v1/results", lambda s: ("/v1/results", [{"job_id": s.an_attempt(), "attempt": 1, "status": "failed"}])),
     "a pop": ("POST /v1/topics/{topic}/pop", lambda s: s.an_offer() and ("/v1/topics/pulled/pop", {"max": 1})),
     "a pop of several topics": ("POST /v1/pop", lambda s: s.an_offer() and ("/v1/pop", {"max": 1, "topics": ["pulled", "pulled.too"]})),
@@ -189,6 +195,7 @@ CHANGES = {
     "redrives": ("POST /v1/jobs:redrive", lambda s: ("/v1/jobs:redrive", dead_ones(s))),
     "many at once": ("POST /v1/jobs:run-now", lambda s: ("/v1/jobs:run-now", a_set(s))),
     "the stop of an operation": ("POST /v1/operations/{id}/stop", lambda s: (f"/v1/operations/{s.a_running_operation()}/stop", None)),
+    "the stop of a deletion": ("POST /v1/operations/{id}/stop", lambda s: (f"/v1/operations/{s.a_running_deletion()}/stop", None)),
     "a silence": ("POST /v1/alerts/{id}/silence", lambda s: (f"/v1/alerts/{s.an_alert()}/silence", {"for": "PT1H"})),
     "a schedule": ("PUT /v1/schedules/{name}", lambda _: (f"/v1/schedules/s{next(numbers)}", schedule())),
     "a change of a schedule": ("PUT /v1/schedules/{name}", lambda s: (f"/v1/schedules/{s.a_schedule()}", {**schedule(), "every": "PT2H", "paused": False})),

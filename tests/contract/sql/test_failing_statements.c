@@ -1,31 +1,115 @@
 /* Each call of the database in a piece of work fails once, as a server refuses it that goes on: the work then says so, and
- * nothing of it is there. So does each of its calls for memory, after which the work may also be whole. The linker wraps
- * both (tests/CMakeLists.txt). */
+ * nothing of it is there. So does each of its calls for memory, after which the work may also be whole. These are the
+ * works that no request of the API does, or none with as many rows: api/http_server/test_failing_statements.py tries the
+ * requests. Of what only reads, or keeps a process's own rows, the failure is told. The linker wraps the calls
+ * (tests/CMakeLists.txt). */
 
-#include "dispatch/pop.h"
+#include "dispatch/scan.h"
 #include "dispatch/shards.h"
 #include "features/alerts/alerts.h"
+#include "features/clock/clock.h"
+#include "features/doctor/process_findings.h"
+#include "features/figures/figures.h"
 #include "features/operations/operations.h"
+#include "features/outbox/outbox_store.h"
+#include "features/quotas/quotas.h"
 #include "features/schedules/schedules.h"
 #include "features/tokens/tokens.h"
+#include "job/archive/archive.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
-#include "support/rigs/failing_rig.h"
+#include "store/leases.h"
+#include "store/processes.h"
+#include "support/failing_calls.h"
 #include "support/store_suite.h"
+#include "topic/owners.h"
 #include "topic/topics.h"
 
 #define MOST    400 /* calls of a work */
 #define HOUR_MS INT64_C(3600000)
+#define LATE_MS INT64_C(9000000000000)
 
 STORE_SUITE("failing", 0)
 
+/* ---- what fails: of this thread, the n-th call from now on, once ---- */
+
+/* ROOM: memory of an arena, which only mostly is a call for memory; nobody may go on without it. */
+enum kind { STATEMENT, ROOM, MEMORY, KINDS };
+
+static _Thread_local unsigned left[KINDS]; /* calls until one fails; 0: none does */
+static _Thread_local bool failed;
+static _Thread_local const char *failed_call __attribute__((unused));
+
+static inline bool fails(enum kind kind, const char *call)
+{
+    if (left[kind] == 0 || --left[kind] > 0)
+        return false;
+    failed = true;
+    failed_call = call;
+    return true;
+}
+
+#define WRAP(name, what, params, args)                                                                                 \
+    __typeof__(name) __real_##name;                                                                                    \
+    __typeof__(name) __wrap_##name;                                                                                    \
+    dt_status __wrap_##name params                                                                                     \
+    {                                                                                                                  \
+        return fails(STATEMENT, what) ? dt_fail(error, DT_INTERNAL, "the test lets it fail: %.60s", what)              \
+                                      : __real_##name args;                                                            \
+    }
+
+CALLS_OF_THE_DATABASE(WRAP)
+
+#define WRAP_MEMORY(type, name, params, args)                                                                          \
+    __typeof__(name) __real_##name;                                                                                    \
+    __typeof__(name) __wrap_##name;                                                                                    \
+    type __wrap_##name params                                                                                          \
+    {                                                                                                                  \
+        return fails(MEMORY, #name) ? NULL : __real_##name args;                                                       \
+    }
+
+CALLS_FOR_MEMORY(WRAP_MEMORY)
+
+/* ---- arenas, as far as another file asks them ---- */
+
+__typeof__(dt_arena_alloc) __real_dt_arena_alloc;
+__typeof__(dt_arena_alloc) __wrap_dt_arena_alloc;
+void *__wrap_dt_arena_alloc(struct dt_arena *arena_of, size_t n)
+{
+    return fails(ROOM, "dt_arena_alloc") ? NULL : __real_dt_arena_alloc(arena_of, n);
+}
+
+__typeof__(dt_arena_copy) __real_dt_arena_copy;
+__typeof__(dt_arena_copy) __wrap_dt_arena_copy;
+struct dt_str __wrap_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text)
+{
+    return text.p && fails(ROOM, "dt_arena_copy") ? DT_STR_NONE : __real_dt_arena_copy(arena_of, text);
+}
+
+/* ---- works ---- */
+
+struct work {
+    const char *name;
+    dt_status (*run)(void);
+    void (*prepare)(void); /* of a work that changes what callers see; NULL: what the test made serves */
+};
+
+/* A work of one call. */
+#define WORK(name, ...)                                                                                                \
+    static dt_status name(void)                                                                                        \
+    {                                                                                                                  \
+        return __VA_ARGS__;                                                                                            \
+    }
+
 static dt_zone_files *zones;
+static struct dt_fire_maker maker;
 
 static void begin(void)
 {
     assert_int_equal(dt_zone_files_new(NULL, &zones), DT_OK);
     open_store();
     dt_store_act_as(store, S("somebody")); /* so that events are written as well */
+    maker = (struct dt_fire_maker){.store = store, .zones = zones, .arena = &arena};
 }
 
 static void end(void)
@@ -51,12 +135,6 @@ static int64_t told(bool times)
         times, times, times, times);
 }
 
-struct work {
-    const char *name;
-    void (*prepare)(void);
-    dt_status (*run)(void);
-};
-
 static void empty_all_tables(void)
 {
     mysql_fixture_empty(&fx, &arena);
@@ -64,30 +142,29 @@ static void empty_all_tables(void)
                            "api_tokens; DELETE FROM alerts; DELETE FROM pop_queue");
 }
 
-/* What the work makes when nothing fails. */
-static int64_t made_of(const struct work *work)
+static void begin_work(const struct work *work)
 {
+    dt_arena_reset(&arena);
+    if (!work->prepare)
+        return;
     empty_all_tables();
     work->prepare();
-    MYSQL_FIXTURE_OK(work->run(), &err);
-    return told(false);
 }
 
-/* The n-th call fails. False: the work has fewer. */
+/* The n-th call fails. False: the work has fewer. `made` is what the work makes when nothing fails. */
 static bool fails_at(const struct work *work, enum kind kind, unsigned n, int64_t made)
 {
-    empty_all_tables();
-    work->prepare();
-    int64_t before = told(true);
+    begin_work(work);
+    const int64_t before = work->prepare ? told(true) : 0;
     failed = false;
     left[kind] = n;
     dt_status status = work->run();
     left[kind] = 0;
     if (!failed)
         MYSQL_FIXTURE_OK(status, &err);
-    else if (status != DT_OK && told(true) != before)
+    else if (status != DT_OK && work->prepare && told(true) != before)
         fail_msg("%s: call %u failed, and some of it is there: %.200s", work->name, n, failed_call);
-    else if (status == DT_OK && (kind != MEMORY || told(false) != made))
+    else if (status == DT_OK && (kind != MEMORY || (work->prepare && told(false) != made)))
         fail_msg("%s: call %u failed, and nobody says so: %.200s", work->name, n, failed_call);
     return failed;
 }
@@ -95,12 +172,14 @@ static bool fails_at(const struct work *work, enum kind kind, unsigned n, int64_
 static void try_all(const struct work *works, size_t n_works)
 {
     for (size_t i = 0; i < n_works; i++) {
-        const int64_t made = made_of(&works[i]);
+        begin_work(&works[i]);
+        MYSQL_FIXTURE_OK(works[i].run(), &err);
+        const int64_t made = told(false);
         for (enum kind kind = STATEMENT; kind < KINDS; kind++) {
             unsigned n = 1;
             while (n <= MOST && fails_at(&works[i], kind, n, made))
                 n++;
-            if ((n <= 2 && kind == STATEMENT) || n > MOST)
+            if ((n < (works[i].prepare ? 3 : 2) && kind == STATEMENT) || n > MOST)
                 fail_msg("%s has %u calls", works[i].name, n - 1);
             print_message("%s: each of %u %s failed once\n", works[i].name, n - 1,
                           kind == STATEMENT ? "statements" : "calls for memory");
@@ -108,15 +187,18 @@ static void try_all(const struct work *works, size_t n_works)
     }
 }
 
+#define PLAIN(work)                                                                                                    \
+    {                                                                                                                  \
+#work, work, NULL                                                                                              \
+    }
+
 #define TRY(...)                                                                                                       \
     do {                                                                                                               \
         const struct work works[] = {__VA_ARGS__};                                                                     \
         try_all(works, sizeof(works) / sizeof(*works));                                                                \
     } while (0)
 
-/* ---- single jobs ---- */
-
-static struct dt_job job;
+/* ---- many jobs, many results ---- */
 
 static void some_jobs(void)
 {
@@ -125,56 +207,8 @@ static void some_jobs(void)
     job_row(&fx, 2, NULL);
     job_row(&fx, 3, "state = 'dead', next_at = NULL, purge_at = 9000000000000");
     job_row_dispatched(&fx, 4, 1, 0);
+    mysql_fixture_run(&fx, "INSERT INTO job_keys (topic, job_key, job_id) VALUES ('orders', 'k1', 1)");
 }
-
-static dt_status cancel(void)
-{
-    return dt_store_cancel(store, 1, false, &arena, &job, &err);
-}
-
-static dt_status cancel_retries(void)
-{
-    return dt_store_cancel(store, 4, true, &arena, &job, &err);
-}
-
-static dt_status run_now(void)
-{
-    return dt_store_run_now(store, 1, &arena, &job, &err);
-}
-
-static dt_status redrive(void)
-{
-    return dt_store_redrive(store, 3, &arena, &job, &err);
-}
-
-static dt_status patch(void)
-{
-    const struct dt_patch p = {
-        .has_run_at = true, .run_at_ms = HOUR_MS, .run_at_is_delay = true, .has_payload = true, .payload = S("7")};
-    return dt_store_patch(store, 1, &p, &arena, &job, &err);
-}
-
-static void a_job_with_a_key(void)
-{
-    some_jobs();
-    mysql_fixture_run(&fx, "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE "
-                           "id = 1");
-}
-
-static dt_status replace(void)
-{
-    const struct dt_new_job body = {
-        .topic = S("orders"), .key = S("k1"), .run_at_ms = INT64_C(4000000000000), .payload = S("7")};
-    return dt_store_replace(store, &body, &arena, &job, &err);
-}
-
-TEST(a_change_of_a_job_fails_with_each_of_its_statements)
-{
-    TRY({"cancel", some_jobs, cancel}, {"cancel of retries", some_jobs, cancel_retries}, {"patch", some_jobs, patch},
-        {"run-now", some_jobs, run_now}, {"redrive", some_jobs, redrive}, {"another body", a_job_with_a_key, replace});
-}
-
-/* ---- new jobs, results ---- */
 
 /* One that has a key, one that has none, and one whose key somebody has. */
 static dt_status insert(void)
@@ -217,200 +251,31 @@ static dt_status apply(void)
 
 TEST(new_jobs_and_results_fail_with_each_of_their_statements)
 {
-    TRY({"new jobs", some_jobs, insert}, {"results", attempts_under_way, apply});
+    TRY({"new jobs", insert, some_jobs}, {"results", apply, attempts_under_way});
 }
 
-/* ---- pops ---- */
+/* ---- tokens, schedules ---- */
 
-static void offered_jobs(void)
-{
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('p', 'pull', 0, 0)");
-    for (long long id = 1; id <= 3; id++) {
-        job_row(&fx, id, "topic = 'p', run_at = 1, next_at = 1, near = -1");
-        mysql_fixture_run(&fx, "INSERT INTO pop_queue (topic, due_at, job_id) VALUES ('p', 1, %lld)", id);
-    }
-}
-
-/* Two of three jobs that are offered. */
-static dt_status pop(void)
-{
-    struct dt_pop two = {.topic = S("p"), .max = 2, .max_bytes = 1000, .arena = &arena};
-    dt_status status = dt_store_pop(store, &two, &err);
-    if (status == DT_OK)
-        assert_int_equal(two.n, 2);
-    return status;
-}
-
-TEST(a_pop_fails_with_each_of_its_statements)
-{
-    TRY({"a pop", offered_jobs, pop});
-}
-
-/* ---- tokens ---- */
+WORK(waive_tokens, dt_store_tokens_waive(store, &err))
 
 static void nothing(void) {}
 
-static dt_status add_token(void)
+static void that_schedule(void)
 {
-    const struct dt_token token = {.name = S("a"), .scopes = S("read")};
-    return dt_store_token_add(store, &token, &err);
-}
-
-static void a_token(void)
-{
-    OK(add_token());
-}
-
-static dt_status set_quota(void)
-{
-    struct dt_quota_limits quotas = dt_quota_all(DT_QUOTA_KEPT);
-    struct dt_token token;
-    quotas.v[DT_QUOTA_PENDING] = 7;
-    return dt_store_token_set(store, S("a"), &quotas, &arena, &token, &err);
-}
-
-static dt_status revoke_token(void)
-{
-    return dt_store_token_revoke(store, S("a"), &err);
-}
-
-static dt_status waive_tokens(void)
-{
-    return dt_store_tokens_waive(store, &err);
-}
-
-TEST(a_change_of_tokens_fails_with_each_of_its_statements)
-{
-    TRY({"a token", nothing, add_token}, {"its quota", a_token, set_quota}, {"its end", a_token, revoke_token},
-        {"the rule that none is asked for", nothing, waive_tokens});
-}
-
-/* ---- topics, operations ---- */
-
-static dt_status change_topic(void)
-{
-    const struct dt_topic topic = {.name = S("orders"), .paused = true, .retention_ms = -1};
-    struct dt_topic_now now = {.arena = &arena};
-    return dt_store_topic_put(store, &topic, true, NULL, &now, &err);
-}
-
-static dt_status pause_topic(void)
-{
-    struct dt_topic_now now = {.arena = &arena};
-    return dt_store_topic_pause(store, S("orders"), true, &now, &err);
-}
-
-static void only_its_topic(void)
-{
+    struct dt_schedule out, hourly = {.name = S("hourly"),
+                                      .every_ms = HOUR_MS,
+                                      .time_zone = S("Europe/Berlin"),
+                                      .overlap = DT_OVERLAP_CANCEL,
+                                      .job = {.topic = S("orders"), .payload = S("1"), .digest = "one"}};
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
-}
-
-static dt_status remove_topic(void)
-{
-    struct dt_topic_deletion deletion;
-    return dt_store_topic_delete(store, S("orders"), &arena, &deletion, &err);
-}
-
-TEST(a_change_of_a_topic_fails_with_each_of_its_statements)
-{
-    TRY({"a new topic", nothing, change_topic}, {"a topic's settings", some_jobs, change_topic},
-        {"its pause", some_jobs, pause_topic}, {"its end", only_its_topic, remove_topic});
-}
-
-static struct dt_operation operation;
-
-static dt_status make_operation(void)
-{
-    const struct dt_operation_ask ask = {
-        .kind = DT_OPERATION_CANCEL, .filter = {.topic = S("orders")}, .request = S("{}")};
-    return dt_store_operation_make(store, &ask, 0, &arena, &operation, &err);
-}
-
-static dt_status step(void)
-{
-    struct dt_operation_piece piece = {.id = operation.id};
-    return dt_store_operation_step(store, &piece, &arena, &err);
-}
-
-static void made_operation(void)
-{
-    some_jobs();
-    OK(make_operation());
-}
-
-static dt_status stop_operation(void)
-{
-    struct dt_operation op;
-    return dt_store_operation_stop(store, operation.id, &arena, &op, &err);
-}
-
-static void found_jobs(void)
-{
-    made_operation();
-    OK(step());
-}
-
-static dt_status delete_topic(void)
-{
-    struct dt_topic_deletion deletion;
-    const struct dt_operation_ask ask = {.filter.topic = S("orders")};
-    dt_status status = dt_store_topic_delete_with_jobs(store, &ask, 0, &arena, &deletion, &err);
-    operation = deletion.operation;
-    return status;
-}
-
-static void marked_topic(void)
-{
-    some_jobs();
-    OK(delete_topic());
-}
-
-TEST(an_operation_fails_with_each_of_its_statements)
-{
-    TRY({"an operation", some_jobs, make_operation}, {"what it finds", made_operation, step},
-        {"what it changes", found_jobs, step}, {"deletion of a topic", some_jobs, delete_topic},
-        {"what that cancels", marked_topic, step}, {"the stop of an operation", made_operation, stop_operation},
-        {"the stop of a deletion", marked_topic, stop_operation});
-}
-
-/* ---- schedules ---- */
-
-static struct dt_schedule a_schedule(void)
-{
-    return (struct dt_schedule){.name = S("hourly"),
-                                .every_ms = HOUR_MS,
-                                .time_zone = S("Europe/Berlin"),
-                                .overlap = DT_OVERLAP_CANCEL,
-                                .job = {.topic = S("orders"), .payload = S("1"), .digest = "one"}};
-}
-
-static dt_status put_schedule(void)
-{
-    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
-    struct dt_schedule s = a_schedule(), out;
-    struct dt_schedule_put ask = {.schedule = &s};
-    return dt_store_schedule_put(&maker, &ask, &out, &err);
+    OK(dt_store_schedule_put(&maker, &(struct dt_schedule_put){.schedule = &hourly}, &out, &err));
 }
 
 static void a_fire_is_due_while_the_last_one_is_under_way(void)
 {
-    only_its_topic();
-    OK(put_schedule());
+    that_schedule();
     mysql_fixture_run(&fx, "UPDATE schedules SET anchor_at = anchor_at - 3600000; UPDATE schedule_fires SET "
                            "next_fire_at = next_fire_at - 3600000, look_at = 1");
-}
-
-static dt_status make_fires(void)
-{
-    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
-    struct dt_fires_made made;
-    return dt_store_make_fires(&maker, &made, &err);
-}
-
-static void that_schedule(void)
-{
-    only_its_topic();
-    OK(put_schedule());
 }
 
 static void two_fires_wait(void)
@@ -425,81 +290,121 @@ static void two_fires_wait(void)
     }
 }
 
-static dt_status set_paused(bool paused)
+WORK(make_fires, dt_store_make_fires(&maker, &(struct dt_fires_made){0}, &err))
+WORK(pause_schedule, dt_store_schedule_pause(&maker, S("hourly"), true, &(struct dt_schedule){0}, &err))
+WORK(delete_schedule, dt_store_schedule_delete(&maker, S("hourly"), true, &err))
+
+TEST(tokens_and_a_schedule_fail_with_each_of_their_statements)
 {
-    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
-    struct dt_schedule out;
-    return dt_store_schedule_pause(&maker, S("hourly"), paused, &out, &err);
+    TRY({"the rule that no token is asked for", waive_tokens, nothing},
+        {"fires of a schedule", make_fires, a_fire_is_due_while_the_last_one_is_under_way},
+        {"its pause while two fires wait", pause_schedule, two_fires_wait},
+        {"its end with them", delete_schedule, two_fires_wait});
 }
 
-static dt_status pause_schedule(void)
+/* ---- reads, and what a process keeps of itself ---- */
+
+static void fill(void)
 {
-    return set_paused(true);
+    empty_all_tables();
+    some_jobs();
 }
 
-static dt_status resume_schedule(void)
+#define FILLED_TEST(name) TEST_WITH(name, fill, NULL)
+
+WORK(job, dt_store_get(store, 2, &arena, &(struct dt_job){0}, &err))
+WORK(attempts, dt_store_attempts(store, &(struct dt_attempt_filter){.job_id = 4, .limit = 10}, &arena,
+                                 &(struct dt_attempt_list){0}, &err))
+WORK(key, dt_store_find_key(store, S("orders"), S("k1"), &(int64_t){0}, &err))
+WORK(counts, dt_store_topic_counts(store, S("orders"), &(struct dt_topic_counts){0}, &err))
+WORK(topic, dt_store_topic_get(store, S("orders"), &arena, &(struct dt_topic){0}, &err))
+WORK(loads, dt_store_topic_loads(store, &arena, &(struct dt_topic_load *){0}, &(size_t){0}, &err))
+WORK(overdue, dt_store_topics_overdue(store, LATE_MS, 10, &arena, &(struct dt_topic_overdue *){0}, &(size_t){0}, &err))
+WORK(pending, dt_store_pending(store, &arena, &(struct dt_topic_pending *){0}, &(size_t){0}, &err))
+WORK(in_flight, dt_store_in_flight(store, 4, 0, &(bool){0}, &err))
+WORK(tokens, dt_store_token_list(store, &arena, &(struct dt_token *){0}, &(size_t){0},
+                                 &(enum dt_token_rule){DT_TOKENS_ASKED}, &err))
+WORK(usage, dt_store_usage(store, 0, &arena, &(struct dt_usage *){0}, &(size_t){0}, &err))
+
+FILLED_TEST(reads_of_jobs_and_topics_fail_with_each_of_their_calls)
 {
-    return set_paused(false);
+    TRY(PLAIN(job), PLAIN(attempts), PLAIN(key), PLAIN(counts), PLAIN(topic), PLAIN(loads), PLAIN(overdue),
+        PLAIN(pending), PLAIN(in_flight), PLAIN(tokens), PLAIN(usage));
 }
 
-static void that_schedule_is_paused(void)
+/* ---- operations, schedules, alerts ---- */
+
+WORK(operations, dt_store_operation_list(store, INT64_MAX, (struct dt_page_end){10, 0}, &arena,
+                                         &(struct dt_operation_list){0}, &err))
+WORK(next_operation, dt_store_operation_turns(store, &arena, &(struct dt_operation_turn *){0}, &(size_t){0}, &err))
+WORK(schedules, dt_store_schedule_list(store, DT_STR_NONE, (struct dt_page_end){10, 0}, &arena,
+                                       &(struct dt_schedule_list){0}, &err))
+WORK(time_zones, dt_store_schedule_zones(store, &arena, &(struct dt_schedule_zones){0}, &err))
+WORK(alerts, dt_store_alerts(store, 0, 10, &arena, &(struct dt_alert_list){0}, &err))
+WORK(messages, dt_store_messages(store, &(struct dt_message_page){.kind = DT_MESSAGE_ALERT}, &arena, &err))
+WORK(alert_topics, dt_store_alert_topics(store, true, &arena, &(struct dt_alert_topics){0}, &err))
+
+FILLED_TEST(reads_of_schedules_operations_and_the_inbox_fail_with_each_of_their_calls)
 {
-    that_schedule();
-    OK(pause_schedule());
+    TRY(PLAIN(operations), PLAIN(next_operation), PLAIN(schedules), PLAIN(time_zones), PLAIN(alerts), PLAIN(messages),
+        PLAIN(alert_topics));
 }
 
-static dt_status delete_schedule(void)
+/* ---- processes and leases ---- */
+
+static int64_t members;
+
+WORK(join, dt_store_election_join(store, ++members, "a:1", 4000, &err))
+WORK(renew, dt_store_election_renew(store, 1, false, &(bool){0}, &err))
+WORK(look, dt_store_election_look(store, &(struct dt_election){0}, &err))
+WORK(renew_and_look, dt_store_election_renew_and_look(store, 1, false, &(bool){0}, &(struct dt_election){0}, &err))
+WORK(take, dt_store_election_take(store, 1, (const int64_t[]){0, 1}, 2, &err))
+WORK(release, dt_store_election_release(store, 1, (const int64_t[]){0, 1}, 2, &err))
+WORK(leave, dt_store_election_leave(store, 1, &err))
+WORK(end_member, dt_store_election_end(store, 1, 0, &err))
+WORK(free_leases, dt_store_election_free(store, &err))
+
+FILLED_TEST(a_membership_fails_with_each_of_its_calls)
 {
-    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
-    return dt_store_schedule_delete(&maker, S("hourly"), true, &err);
+    TRY(PLAIN(join), PLAIN(renew), PLAIN(look), PLAIN(renew_and_look), PLAIN(take), PLAIN(release), PLAIN(leave),
+        PLAIN(end_member), PLAIN(free_leases));
 }
 
-static dt_status fire_by_hand(void)
+WORK(beat, dt_store_beat(store, &(struct dt_process){.id = 7, .name = "a:1"}, &err))
+WORK(processes, dt_store_processes(store, &arena, &(struct dt_live_process *){0}, &(size_t){0}, &err))
+WORK(apis, dt_store_quota_apis(store, &(int64_t){0}, &err))
+WORK(findings, dt_store_findings(store, &arena, &(struct dt_process_finding *){0}, &(size_t){0}, &err))
+WORK(deaths, dt_store_deaths(store, 3, &(struct dt_deaths){0}, &err))
+WORK(installation, dt_store_installation(store, &(struct dt_installation){0}, &err))
+WORK(shards,
+     dt_store_shards(store, &arena, &(struct dt_shard_info *){0}, &(size_t){0}, &(struct dt_dispatchers){0}, &err))
+WORK(server, dt_store_server_settings(store, &(struct dt_server_settings){0}, &err))
+WORK(clock_of_tests, dt_store_test_clock(store, &(struct dt_test_clock){0}, &err))
+WORK(cursor_key, dt_store_cursor_key(store, (unsigned char[DT_CURSOR_KEY]){0}, &err))
+WORK(ids, dt_store_reserve_ids(store, 10, &(int64_t){0}, &err))
+
+FILLED_TEST(reads_of_processes_fail_with_each_of_their_calls)
 {
-    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
-    return dt_store_schedule_run_now(&maker, S("hourly"), &job, &err);
+    TRY(PLAIN(beat), PLAIN(processes), PLAIN(apis), PLAIN(findings), PLAIN(deaths), PLAIN(installation), PLAIN(shards),
+        PLAIN(server), PLAIN(clock_of_tests), PLAIN(cursor_key), PLAIN(ids));
 }
 
-TEST(a_schedule_fails_with_each_of_its_statements)
-{
-    TRY({"a schedule", only_its_topic, put_schedule},
-        {"its fires", a_fire_is_due_while_the_last_one_is_under_way, make_fires},
-        {"its pause", that_schedule, pause_schedule},
-        {"its pause while two fires wait", two_fires_wait, pause_schedule},
-        {"the end of that", that_schedule_is_paused, resume_schedule}, {"its end", that_schedule, delete_schedule},
-        {"a fire by hand", that_schedule, fire_by_hand});
-}
+/* ---- upkeep ---- */
 
-/* ---- the installation ---- */
+WORK(promote, dt_store_promote(store, LATE_MS, 10, &(size_t){0}, &err))
+WORK(owners, dt_store_topic_owners_update(store, &err))
+WORK(free_keys, dt_store_free_keys(store, LATE_MS, 10, &(size_t){0}, &err))
+WORK(senders, dt_store_senders(store, DT_MESSAGE_DEAD, &arena, &(struct dt_senders){0}, &err))
+WORK(delete_messages, dt_store_delete_messages(store, (const int64_t[]){1, 2}, 2, &err))
+WORK(count_due, dt_store_count_due(store, 0, LATE_MS, (int64_t[DT_SHARDS_MAX]){0}, &err))
+WORK(due_nth, dt_store_due_nth(store, 0, LATE_MS, 1, &(int64_t){0}, &err))
+WORK(expire_usage, dt_store_usage_expire(store, LATE_MS, &err))
+WORK(revive, dt_store_topics_revive(store, &arena, &(size_t){0}, &err))
 
-static void two_shards(void)
+FILLED_TEST(housekeeping_of_tables_fails_with_each_of_its_calls)
 {
-    struct dt_installation inst;
-    OK(dt_store_set_shards(store, 2, &inst, &err));
-}
-
-static dt_status three_shards(void)
-{
-    struct dt_installation inst;
-    return dt_store_set_shards(store, 3, &inst, &err);
-}
-
-static void an_alert(void)
-{
-    mysql_fixture_run(&fx, "INSERT INTO alerts (id, kind, value, bound, began_at) VALUES (1, "
-                           "'backlog', 2, 1, 1)");
-}
-
-static dt_status silence_alert(void)
-{
-    const struct dt_alert_silence silence = {.id = 1, .until_ms = HOUR_MS};
-    struct dt_alert alert;
-    return dt_store_alert_silence(store, &silence, &arena, &alert, &err);
-}
-
-TEST(a_change_of_the_installation_fails_with_each_of_its_statements)
-{
-    TRY({"the number of shards", two_shards, three_shards}, {"the silence of an alert", an_alert, silence_alert});
+    TRY(PLAIN(promote), PLAIN(free_keys), PLAIN(senders), PLAIN(delete_messages), PLAIN(count_due), PLAIN(due_nth),
+        PLAIN(expire_usage), PLAIN(revive), PLAIN(owners));
 }
 
 SUITE(begin, end)
