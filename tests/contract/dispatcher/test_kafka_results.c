@@ -200,21 +200,6 @@ FRESH_TEST(results_of_aborted_and_open_transactions_are_not_read)
     dt_producer_free(new);
 }
 
-FRESH_TEST(no_record_is_read_before_a_share_is_known)
-{
-    const struct dt_kafka_record *records;
-    int seen[10] = {0};
-    dt_kafka_reader *c = NULL;
-    size_t n = 7;
-    report(0, 10);
-    KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
-    KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
-    assert_int_equal(n, 0);
-    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
-    collect(c, 10, true, seen);
-    dt_kafka_reader_free(c);
-}
-
 /* Two consumers share the partitions; when one is gone the other reads them all, from where they stood. */
 FRESH_TEST(members_together_read_every_partition_once)
 {
@@ -451,47 +436,6 @@ FRESH_TEST(a_refused_notice_is_distinguished_from_the_others)
     assert_int_equal(dt_notice_producer_send(notices, m, 3, sent, 10000, &err), DT_REFUSED);
     assert_true(sent[0] && !sent[1] && sent[2]);
     KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, m, 1, sent, 10000, &err), &err);
-    dt_notice_producer_free(notices);
-}
-
-/* Each fits into the topic, all together do not. */
-FRESH_TEST(notices_refused_together_are_sent_one_by_one)
-{
-    enum { N = 20 };
-    const char *small[] = {"max.message.bytes", "1000", NULL};
-    struct dt_kafka_message m[N];
-    char payload[700];
-    bool sent[N];
-    dt_notice_producer *notices = NULL;
-    memset(payload, 'p', sizeof(payload));
-    kafka_fixture_topic(&fx, fx.topic, 1, small);
-    for (int i = 0; i < N; i++)
-        m[i] = (struct dt_kafka_message){
-            .topic = dt_str(fx.topic), .key = DT_STR_LIT("1"), .value = {payload, sizeof(payload)}};
-    KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
-    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, m, N, sent, 20000, &err), &err);
-    for (int i = 0; i < N; i++)
-        assert_true(sent[i]);
-    dt_notice_producer_free(notices);
-}
-
-FRESH_TEST(without_a_broker_notices_fail_in_time_and_are_sent_later)
-{
-    bool sent = true;
-    char topic[128];
-    dt_notice_producer *notices = NULL;
-    snprintf(topic, sizeof(topic), "%s", own("dead"));
-    struct dt_kafka_message m =
-        (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};
-    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
-    KAFKA_FIXTURE_OK(dt_notice_producer_new(&fx.env, &notices, &err), &err);
-    int64_t begin_us = kafka_fixture_now_us();
-    assert_int_equal(dt_notice_producer_send(notices, &m, 1, &sent, 300, &err), DT_UNAVAILABLE);
-    assert_false(sent);
-    assert_true(kafka_fixture_now_us() - begin_us >= 290000);
-    snprintf(fx.brokers, sizeof(fx.brokers), "%s", getenv("DUETIME_KAFKA")); /* the broker is there again */
-    KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, &m, 1, &sent, WAIT_MS, &err), &err);
-    assert_true(sent);
     dt_notice_producer_free(notices);
 }
 

@@ -192,15 +192,6 @@ static dt_kafka_asker *asker_of(dt_kafka_admin *admin)
     return asker;
 }
 
-static bool other_sends; /* another owner sends messages while answers are awaited */
-
-static bool told_since(dt_kafka_asker *asker, int before)
-{
-    if (other_sends)
-        dt_kafka_asker_sends(asker, 2);
-    return told > before;
-}
-
 /* Asks until there is an answer, whenever it is told to. */
 static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct dt_kafka_topic_info *info)
 {
@@ -209,32 +200,11 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
         dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), 1, info, &err);
         if (status != DT_BUSY)
             return status;
-        AWAIT(told_since(asker, before));
+        AWAIT(told > before);
     }
 }
 
-TEST_WITH(a_caller_that_does_not_wait_is_notified_of_the_answer, init, clear)
-{
-    dt_kafka_asker *asker = asker_of(fx.env.admin);
-    struct dt_kafka_topic_info info;
-    int before = 0;
-    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), DT_BUSY);
-    AWAIT(told > before);
-    KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), &err);
-    assert_int_equal(info.partitions, 2);
-    assert_int_equal(info.max_message_bytes, 1048588);
-    assert_int_equal(dt_kafka_asker_ask(asker, dt_str("a b"), 1, &info, &err), DT_BUSY);
-    assert_int_equal(await_answer(asker, "a b", &info), DT_REFUSED);
-    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(""), 1, &info, &err), DT_REFUSED);
-    before = told;
-    for (int i = 0; i < 50; i++) { /* no topic is BUSY now, so there is no condition to wait for */
-        wait_a_moment();
-        assert_int_equal(told, before);
-    }
-    dt_kafka_asker_free(asker);
-}
-
-enum { SOME = 8, MANY = 24 };
+enum { MANY = 24 };
 
 static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
 {
@@ -243,45 +213,6 @@ static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
         snprintf(names[i], sizeof names[i], "%s.%d", fx.topic, i);
         assert_int_equal(dt_kafka_asker_ask(asker, dt_str(names[i]), 1, &info, &err), DT_BUSY);
     }
-}
-
-/* The number of calls of `changed` until all topics existed; it has these bounds unless a request to Kafka timed out. */
-static void make_topics(int n, int least, int most)
-{
-    dt_kafka_asker *asker = asker_of(fx.env.admin);
-    struct dt_kafka_topic_info info;
-    char names[MANY][280];
-    dt_status status;
-    bool late = false;
-    (void)told_since(asker, 0);
-    ask_for(n, asker, names);
-    for (int i = 0; i < n; i++) {
-        AWAIT((status = await_answer(asker, names[i], &info)) != DT_UNAVAILABLE || (late = true, false));
-        assert_int_equal(status, DT_OK);
-        assert_int_equal(info.partitions, 2);
-    }
-    dt_kafka_asker_free(asker);
-    if (!late)
-        assert_in_range(told, least, most);
-}
-
-TEST_WITH(many_topics_are_made_some_at_a_time_beside_another_owner_that_sends, init, clear)
-{
-    other_sends = true;
-    make_topics(MANY, (MANY - SOME) / 2, MANY);
-    other_sends = false;
-}
-
-TEST_WITH(an_owner_that_is_alone_has_its_topics_made_in_few_requests, init, clear)
-{
-    make_topics(MANY, 1, MANY / 4);
-}
-
-TEST_WITH(some_topics_are_made_together, init, clear)
-{
-    other_sends = true;
-    make_topics(SOME, 1, SOME - 1);
-    other_sends = false; /* Kafka may be asked for some before the others are added */
 }
 
 TEST_WITH(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear)
@@ -305,21 +236,6 @@ TEST_WITH(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear)
     dt_kafka_asker_free(asker);
     dt_kafka_asker_free(maker);
     dt_kafka_admin_free(other);
-}
-
-TEST_WITH(an_asker_is_told_that_kafka_does_not_answer, init, clear)
-{
-    struct dt_kafka_topic_info info;
-    dt_kafka_admin *admin = NULL;
-    char right[256];
-    memcpy(right, fx.brokers, sizeof(right));
-    snprintf(fx.brokers, sizeof(fx.brokers), "127.0.0.1:1");
-    KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
-    dt_kafka_asker *asker = asker_of(admin);
-    assert_int_equal(await_answer(asker, fx.topic, &info), DT_UNAVAILABLE);
-    dt_kafka_asker_free(asker);
-    dt_kafka_admin_free(admin);
-    memcpy(fx.brokers, right, sizeof(right));
 }
 
 TEST_WITH(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, clear)

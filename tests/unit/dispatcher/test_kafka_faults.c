@@ -161,12 +161,6 @@ PATIENT_TEST(a_leader_that_moved_is_found_again_inside_the_transaction)
     ASSERT_SEND(DT_OK);
 }
 
-PATIENT_TEST(a_coordinator_that_still_completes_the_last_transaction_is_waited_for)
-{
-    fail_next(ADD_PARTITIONS, 2, RD_KAFKA_RESP_ERR_CONCURRENT_TRANSACTIONS);
-    ASSERT_SEND(DT_OK);
-}
-
 PATIENT_TEST(a_connection_that_breaks_between_two_transactions_has_no_effect)
 {
     warm();
@@ -207,36 +201,34 @@ PATIENT_TEST(a_topic_with_the_longest_name_gets_its_messages)
     assert_true(records_in(fx.longest) >= 1);
 }
 
+/* ---- one request fails ---- */
+
+/* The next `count` requests of the kind fail with the error: what sending makes of it. */
+#define FAULT_TEST(kind, name, api, count, error, expected)                                                            \
+    kind##_TEST(name)                                                                                                  \
+    {                                                                                                                  \
+        fail_next(api, count, RD_KAFKA_RESP_ERR_##error);                                                              \
+        ASSERT_SEND(expected);                                                                                         \
+    }
+
+FAULT_TEST(PATIENT, a_coordinator_that_still_completes_the_last_transaction_is_waited_for, ADD_PARTITIONS, 2,
+           CONCURRENT_TRANSACTIONS, DT_OK)
+FAULT_TEST(FRESH, a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds, END_TXN, 1,
+           _TRANSPORT, DT_DOUBT)
+FAULT_TEST(FRESH, an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds, END_TXN, 1,
+           COORDINATOR_LOAD_IN_PROGRESS, DT_DOUBT)
+FAULT_TEST(FRESH, a_connection_that_breaks_while_partitions_are_added_is_a_doubt, ADD_PARTITIONS, 1, _TRANSPORT,
+           DT_DOUBT)
+FAULT_TEST(FRESH, a_fenced_producer_is_in_doubt, END_TXN, 1, INVALID_PRODUCER_EPOCH, DT_DOUBT)
+FAULT_TEST(FRESH, a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message, ADD_PARTITIONS,
+           1, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, DT_DOUBT)
+
 /* ---- doubt ---- */
-
-FRESH_TEST(a_connection_that_breaks_after_endtxn_is_a_doubt_even_when_the_commit_succeeds)
-{
-    fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
-    ASSERT_SEND(DT_DOUBT);
-}
-
-FRESH_TEST(an_endtxn_that_was_sent_twice_is_a_doubt_even_when_the_commit_succeeds)
-{
-    fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS);
-    ASSERT_SEND(DT_DOUBT);
-}
 
 FRESH_TEST(a_connection_that_breaks_under_the_messages_is_a_doubt)
 {
     warm();
     fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
-    ASSERT_SEND(DT_DOUBT);
-}
-
-FRESH_TEST(a_connection_that_breaks_while_partitions_are_added_is_a_doubt)
-{
-    fail_next(ADD_PARTITIONS, 1, RD_KAFKA_RESP_ERR__TRANSPORT);
-    ASSERT_SEND(DT_DOUBT);
-}
-
-FRESH_TEST(a_fenced_producer_is_in_doubt)
-{
-    fail_next(END_TXN, 1, RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH);
     ASSERT_SEND(DT_DOUBT);
 }
 
@@ -282,12 +274,6 @@ PATIENT_TEST(a_refused_topic_with_the_longest_name_is_named)
     fail_next(PRODUCE, 2, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
     assert_int_equal(send_to_longest(&err), DT_REFUSED);
     assert_string_equal(dt_producer_refusal(fx.producer).topic, fx.longest);
-}
-
-FRESH_TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message)
-{
-    fail_next(ADD_PARTITIONS, 1, RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
-    ASSERT_SEND(DT_DOUBT);
 }
 
 /* ---- starting ---- */
@@ -368,17 +354,6 @@ NOTICES_TEST(no_notices_need_no_broker)
 {
     assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(notify("orders", 0, NULL, 1), DT_OK);
-}
-
-NOTICES_TEST(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives)
-{
-    bool sent[NOTICES];
-    fail_next(PRODUCE, 1, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
-    assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_REFUSED);
-    assert_false(sent[0]);
-    assert_int_equal(notify("orders", 1, sent, LONG_TIMEOUT_MS), DT_OK);
-    assert_true(sent[0]);
-    assert_int_equal(records_in("orders"), 1);
 }
 
 NOTICES_TEST(notices_refused_together_are_sent_one_by_one)
