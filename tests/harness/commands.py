@@ -1,10 +1,18 @@
 """Sends commands by message, and reads what comes of them: answers, and commands that were refused."""
 import json
+import re
 import uuid
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from .stack import until
+
+
+def readers_settled(stack):
+    """Whether each partition of the commands topic has one reader: dispatchers that were just started have been heard of by the others."""
+    taken = [re.findall(r"topic=duetime\.commands partitions=(\d+) of=(\d+)", stack.log(part))
+             for part in stack.parts() if part.startswith("dispatcher") and stack.running(part)]
+    return all(taken) and sum(int(last[-1][0]) for last in taken) == int(taken[0][-1][1])
 
 
 class Commander:

@@ -46,8 +46,10 @@ void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 
 const char *kafka_fixture_own(const struct kafka_fixture *fx, const char *suffix)
 {
-    static char name[128];
-    snprintf(name, sizeof(name), "%s.%s", fx->installation, suffix);
+    static char names[4][128];
+    static unsigned next;
+    char *name = names[next++ % 4];
+    snprintf(name, sizeof(names[0]), "%s.%s", fx->installation, suffix);
     return name;
 }
 
@@ -254,10 +256,30 @@ static void keep(struct kafka_seen *s, const rd_kafka_message_t *m)
         copy_text(s->header, sizeof(s->header), value, n);
 }
 
-size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool committed, struct kafka_seen **seen)
+/* Where a partition ends for this client: of one that reads what is committed, before the first open transaction. */
+static int64_t end_for(rd_kafka_t *rk, const char *topic, int partition)
+{
+    int64_t low, high;
+    if (rd_kafka_query_watermark_offsets(rk, topic, partition, &low, &high, ANSWER_MS) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        fail_msg("Kafka does not say where partition %d of %s ends", partition, topic);
+    return high;
+}
+
+/* The broker answers a commit before it has written all of its markers. */
+static void await_markers(struct kafka_fixture *fx, rd_kafka_t *committed, const char *topic, int partitions)
+{
+    rd_kafka_t *all = client(fx, RD_KAFKA_CONSUMER, false);
+    for (int i = 0; i < partitions; i++)
+        AWAIT_OR(end_for(committed, topic, i) == end_for(all, topic, i), print_error("a transaction is open\n"));
+    rd_kafka_destroy(all);
+}
+
+size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, enum kafka_view view, struct kafka_seen **seen)
 {
     const int partitions = kafka_fixture_partitions(fx, topic);
-    rd_kafka_t *rk = client(fx, RD_KAFKA_CONSUMER, committed);
+    rd_kafka_t *rk = client(fx, RD_KAFKA_CONSUMER, view != KAFKA_ALL);
+    if (view == KAFKA_COMMITTED)
+        await_markers(fx, rk, topic, partitions);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
     const int64_t until_us = wait_deadline_us();
     size_t n = 0, cap = 0;

@@ -19,7 +19,7 @@ void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix);
 void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix);
 void kafka_fixture_clear(struct kafka_fixture *fx);
 
-/* The name of the installation's own topic "<installation>.<suffix>", until the next call. */
+/* The name of the installation's own topic "<installation>.<suffix>", in one of a few buffers. */
 const char *kafka_fixture_own(const struct kafka_fixture *fx, const char *suffix);
 int64_t kafka_fixture_now_us(void); /* monotonic */
 
@@ -49,8 +49,10 @@ struct kafka_seen {
     size_t value_n;
     bool null_key, null_value;
 };
-/* Every record of a topic up to its end at the time of the call, read_committed or not; free() the array. */
-size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool committed, struct kafka_seen **seen);
+/* KAFKA_COMMITTED waits until no transaction is open, KAFKA_UP_TO_OPEN reads up to one that is. */
+enum kafka_view { KAFKA_ALL, KAFKA_COMMITTED, KAFKA_UP_TO_OPEN };
+/* Every record of a topic up to its end at the time of the call; free() the array. */
+size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, enum kafka_view view, struct kafka_seen **seen);
 
 #define KAFKA_FIXTURE_OK(status, err) kafka_fixture_ok((status), (err), __FILE__, __LINE__)
 void kafka_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line);

@@ -21,8 +21,7 @@ RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record
     KAFKA_FIXTURE_OK(
         dt_producer_send(p, messages, 3, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5],[18,1,5],[19,1,5]]"), &offset, &err),
         &err);
-    assert_int_equal(committed(fx.topic, 3), 3);
-    assert_int_equal(kafka_fixture_read(&fx, fx.topic, true, &seen), 3);
+    assert_int_equal(kafka_fixture_read(&fx, fx.topic, KAFKA_COMMITTED, &seen), 3);
     assert_string_equal(seen[0].key, "17");
     assert_string_equal(seen[0].value, "{\"order\":42}");
     assert_string_equal(seen[0].header, "17/1");
@@ -31,7 +30,7 @@ RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record
     assert_string_equal(seen[2].key, "19");
     assert_true(seen[2].null_value);
     free(seen);
-    assert_int_equal(kafka_fixture_read(&fx, ledger(), true, &seen), 1);
+    assert_int_equal(kafka_fixture_read(&fx, ledger(), KAFKA_COMMITTED, &seen), 1);
     assert_int_equal(seen[0].partition, 1);
     assert_int_equal(seen[0].offset, offset);
     assert_string_equal(seen[0].value, "[[17,1,5],[18,1,5],[19,1,5]]");
@@ -44,7 +43,7 @@ static void send_loose(dt_producer *p, size_t n, size_t got[4])
 {
     struct dt_kafka_message *messages = calloc(n + 2, sizeof *messages);
     char batch[24];
-    size_t before = count(fx.topic, true), loose = 0;
+    size_t before = committed(fx.topic), loose = 0;
     struct kafka_seen *seen;
     int64_t offset;
     snprintf(batch, sizeof batch, "%zu", before);
@@ -53,8 +52,8 @@ static void send_loose(dt_producer *p, size_t n, size_t got[4])
     messages[n] = message("customer-7", "x");
     messages[n + 1] = message("", "x");
     KAFKA_FIXTURE_OK(dt_producer_send(p, messages, n + 2, DT_STR_LIT("1"), DT_STR_LIT("x"), &offset, &err), &err);
-    assert_int_equal(committed(fx.topic, before + n + 2), before + n + 2);
-    before = kafka_fixture_read(&fx, fx.topic, true, &seen);
+    before += n + 2;
+    assert_int_equal(kafka_fixture_read(&fx, fx.topic, KAFKA_COMMITTED, &seen), before);
     memset(got, 0, 4 * sizeof *got);
     for (size_t i = 0; i < before; i++) {
         if (strcmp(seen[i].value, "x") == 0) /* where Java's producers put them: murmur2 = 0xb37a4cf7, 0x106e08d9 */
@@ -94,7 +93,7 @@ RIG_TEST(a_small_batch_without_keys_takes_one_partition_after_the_other)
 /* What was begun is there, committed or not: one message, and its record. */
 static void await_sent_by_itself(void)
 {
-    AWAIT(count(fx.topic, false) + count(ledger(), false) >= 2);
+    AWAIT(count(fx.topic, KAFKA_ALL) + count(ledger(), KAFKA_ALL) >= 2);
 }
 
 RIG_TEST(consumers_do_not_see_an_uncommitted_transaction)
@@ -104,17 +103,17 @@ RIG_TEST(consumers_do_not_see_an_uncommitted_transaction)
     const struct dt_kafka_message m = message("17", "x");
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();
-    assert_int_equal(count(fx.topic, false), 1);
-    assert_int_equal(count(ledger(), false), 1);
-    assert_int_equal(count(fx.topic, true) + count(ledger(), true), 0);
+    assert_int_equal(count(fx.topic, KAFKA_ALL), 1);
+    assert_int_equal(count(ledger(), KAFKA_ALL), 1);
+    assert_int_equal(count(fx.topic, KAFKA_UP_TO_OPEN) + count(ledger(), KAFKA_UP_TO_OPEN), 0);
     dt_producer_free(p);
     p = producer(0); /* fences the old one, whose transaction comes to nothing */
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_commit(p, &offset, &err), &err);
     assert_true(offset > 0);
     dt_producer_free(p);
-    assert_int_equal(committed(fx.topic, 1), 1);
-    assert_int_equal(committed(ledger(), 1), 1);
+    assert_int_equal(committed(fx.topic), 1);
+    assert_int_equal(committed(ledger()), 1);
 }
 
 /* Consumers of the topic wait for nothing but the producer's end, not for a transaction's timeout. */
@@ -126,12 +125,12 @@ RIG_TEST(an_aborted_transaction_does_not_block_consumers)
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();
     kafka_fixture_write(&fx, fx.topic, 0, "somebody", "else");
-    assert_int_equal(count(fx.topic, true), 0); /* it is behind what is open */
+    assert_int_equal(count(fx.topic, KAFKA_UP_TO_OPEN), 0); /* it is behind what is open */
     const int64_t freed_us = kafka_fixture_now_us();
     dt_producer_free(p);
-    AWAIT(count(fx.topic, true) == 1);
+    assert_int_equal(committed(fx.topic), 1);
     assert_true(kafka_fixture_now_us() - freed_us < fx.config.kafka_transaction_timeout * 1000);
-    assert_int_equal(count(ledger(), true), 0);
+    assert_int_equal(committed(ledger()), 0);
 }
 
 /* Its reports lie there unread, so that nothing has to be asked for. */
@@ -147,7 +146,7 @@ RIG_TEST(a_transaction_that_began_long_ago_is_committed_without_a_lookup_of_its_
     sleep(2);
     KAFKA_FIXTURE_OK(dt_producer_commit(p, &offset, &err), &err);
     dt_producer_free(p);
-    assert_int_equal(committed(fx.topic, 1), 1);
+    assert_int_equal(committed(fx.topic), 1);
 }
 
 struct niceness {
@@ -250,7 +249,7 @@ RIG_TEST(a_producer_that_looked_up_topics_is_ready_for_their_first_messages)
     assert_false(dt_producer_ready(p, messages, 2));
     dt_producer_meet(p, NULL, 0);
     dt_producer_free(p);
-    assert_int_equal(committed(other, 1), 1);
+    assert_int_equal(committed(other), 1);
 }
 
 /* A few at a time would be waited for: that is not for a moment in which rows are locked. */
@@ -279,7 +278,7 @@ RIG_TEST(an_empty_batch_commits_its_record_alone)
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("x"), &offset, &err), &err);
     assert_int_equal(offset, 0);
     dt_producer_free(p);
-    assert_int_equal(committed(ledger(), 1), 1);
+    assert_int_equal(committed(ledger()), 1);
 }
 
 RIG_TEST(ledger_offsets_rise_from_one_transaction_to_the_next)
@@ -292,7 +291,7 @@ RIG_TEST(ledger_offsets_rise_from_one_transaction_to_the_next)
         last = offset;
     }
     dt_producer_free(p);
-    assert_int_equal(committed(fx.topic, 20), 20);
+    assert_int_equal(committed(fx.topic), 20);
 }
 
 RIG_TEST(a_large_batch_over_many_topics_arrives_whole)
@@ -313,7 +312,7 @@ RIG_TEST(a_large_batch_over_many_topics_arrives_whole)
     KAFKA_FIXTURE_OK(dt_producer_send(p, messages, N, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
     dt_producer_free(p);
     for (int t = 0; t < TOPICS; t++)
-        seen += committed(topics[t], N / TOPICS);
+        seen += committed(topics[t]);
     assert_int_equal(seen, N);
     free(messages);
     free(keys);
@@ -371,7 +370,7 @@ RIG_TEST(the_largest_payload_with_the_largest_headers_goes_through)
     m.n_headers = 1;
     KAFKA_FIXTURE_OK(dt_producer_send(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
     dt_producer_free(p);
-    assert_int_equal(committed(fx.topic, 1), 1);
+    assert_int_equal(committed(fx.topic), 1);
     free(payload);
     free(text);
 }

@@ -36,10 +36,10 @@ static dt_kafka_reader *consumer(void)
 static void report(int from, int n)
 {
     struct dt_kafka_message *messages = calloc((size_t)n, sizeof(*messages));
-    char(*values)[16] = calloc((size_t)n, sizeof(*values)), topic[128];
+    char(*values)[16] = calloc((size_t)n, sizeof(*values));
+    const char *topic = own("results");
     bool *sent = calloc((size_t)n, sizeof(*sent));
     dt_notice_producer *notices = NULL;
-    snprintf(topic, sizeof(topic), "%s", own("results"));
     for (int i = 0; i < n; i++) {
         snprintf(values[i], sizeof(values[i]), "r%d", from + i);
         messages[i] =
@@ -180,11 +180,10 @@ FRESH_TEST(an_empty_poll_ends_when_stopped)
 FRESH_TEST(results_of_aborted_and_open_transactions_are_not_read)
 {
     struct dt_kafka_message m[1];
-    char topic[128];
+    const char *topic = own("results");
     int64_t offset;
     int seen[2] = {0};
     dt_producer *old = NULL, *new = NULL;
-    snprintf(topic, sizeof(topic), "%s", own("results"));
     m[0] = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &old, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &new, &err), &err);
@@ -209,7 +208,7 @@ FRESH_TEST(members_together_read_every_partition_once)
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(a, 0, 2, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(b, 1, 2, &err), &err);
     report(0, 200);
-    assert_int_equal(kafka_fixture_read(&fx, own("results"), true, &records), 200);
+    assert_int_equal(kafka_fixture_read(&fx, own("results"), KAFKA_COMMITTED, &records), 200);
     for (int i = 0; i < 200; i++) {
         a_n += records[i].partition % 2 == 0;
         b_n += records[i].partition % 2 == 1;
@@ -315,9 +314,8 @@ FRESH_TEST(markers_of_transactions_do_not_count_as_unread)
 {
     dt_result_lag *lag = lag_of();
     dt_producer *p = NULL;
-    char topic[128];
+    const char *topic = own("results");
     int64_t offset;
-    snprintf(topic, sizeof(topic), "%s", own("results"));
     struct dt_kafka_message m =
         (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("r0"), .value = DT_STR_LIT("r0")};
     KAFKA_FIXTURE_OK(dt_producer_new(&fx.env, 0, NULL, &p, &err), &err);
@@ -398,9 +396,8 @@ FRESH_TEST(notices_arrive_and_are_confirmed)
     struct dt_kafka_message m[2];
     struct kafka_seen *seen;
     bool sent[2] = {false, false};
-    char topic[128];
+    const char *topic = own("dead");
     dt_notice_producer *notices = NULL;
-    snprintf(topic, sizeof(topic), "%s", own("dead"));
     for (int i = 0; i < 2; i++)
         m[i] = (struct dt_kafka_message){.topic = dt_str(topic),
                                          .key = DT_STR_LIT("17"),
@@ -412,7 +409,7 @@ FRESH_TEST(notices_arrive_and_are_confirmed)
     assert_true(sent[0] && sent[1]);
     KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, NULL, 0, NULL, 10000, &err), &err);
     dt_notice_producer_free(notices);
-    size_t n = kafka_fixture_read(&fx, topic, true, &seen);
+    size_t n = kafka_fixture_read(&fx, topic, KAFKA_COMMITTED, &seen);
     assert_int_equal(n, 2);
     assert_string_equal(seen[0].header, "17/3/dead");
     free(seen);
@@ -422,11 +419,11 @@ FRESH_TEST(a_refused_notice_is_distinguished_from_the_others)
 {
     const char *small[] = {"max.message.bytes", "1000", NULL};
     struct dt_kafka_message m[3];
-    char payload[2000], topic[128];
+    char payload[2000];
+    const char *topic = own("dead");
     bool sent[3];
     dt_notice_producer *notices = NULL;
     memset(payload, 'p', sizeof(payload));
-    snprintf(topic, sizeof(topic), "%s", own("dead"));
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     for (int i = 0; i < 3; i++)
         m[i] = (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("1"), .value = DT_STR_LIT("{}")};

@@ -254,7 +254,7 @@ static void start_and_look(void)
 static size_t letters(int64_t first, int64_t last, int *each)
 {
     struct kafka_seen *seen;
-    size_t n = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "dead"), true, &seen), found = 0;
+    size_t n = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "dead"), KAFKA_COMMITTED, &seen), found = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t id = strtoll(seen[i].header, NULL, 10);
         if (id < first || id > last)
@@ -494,7 +494,7 @@ FRESH_TEST(a_dead_letter_describes_its_job)
     snprintf(id, sizeof id, "%lld/3/dead", (long long)first);
     start();
     wait_for_waiting(0);
-    size_t n = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "dead"), true, &seen);
+    size_t n = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "dead"), KAFKA_COMMITTED, &seen);
     for (size_t i = 0; i < n; i++)
         found |= strcmp(seen[i].header, id) == 0 && !seen[i].null_value;
     free(seen);

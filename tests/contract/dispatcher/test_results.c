@@ -247,9 +247,9 @@ static void report_all(int64_t first, int64_t last)
 {
     size_t n = (size_t)(last - first + 1);
     struct dt_kafka_message *messages = calloc(n, sizeof *messages);
-    char(*values)[TEXT_SIZE] = calloc(n, sizeof *values), topic[128];
+    char(*values)[TEXT_SIZE] = calloc(n, sizeof *values);
+    const char *topic = kafka_fixture_own(&kafka, "results");
     bool *sent = calloc(n, sizeof *sent);
-    snprintf(topic, sizeof topic, "%s", kafka_fixture_own(&kafka, "results"));
     for (size_t i = 0; i < n; i++) {
         int size = snprintf(values[i], TEXT_SIZE, "{\"job_id\":\"%lld\",\"attempt\":1,\"status\":\"succeeded\"}",
                             (long long)first + (long long)i);
@@ -410,7 +410,8 @@ FRESH_TEST(a_failed_commit_of_offsets_delays_nothing)
 static size_t rejected(const char *value, size_t n)
 {
     struct kafka_seen *seen;
-    size_t all = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "results.rejected"), true, &seen), found = 0;
+    size_t all = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "results.rejected"), KAFKA_COMMITTED, &seen),
+           found = 0;
     for (size_t i = 0; i < all; i++)
         found += seen[i].value_n == n && strncmp(seen[i].value, value, strlen(value)) == 0;
     free(seen);

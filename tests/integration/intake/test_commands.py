@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.checker import connect, rows
-from harness.commands import Commander, Messages, header, problem
+from harness.commands import Commander, Messages, header, problem, readers_settled
 from harness.kafka_admin import Broker
 from harness.stack import until
 
@@ -21,6 +21,7 @@ slow = pytest.mark.in_turns(8)
 
 @pytest.fixture
 def commander(stack):
+    until(lambda: readers_settled(stack), stack.logs)  # an earlier test may just have started dispatchers
     return Commander(stack["DUETIME_KAFKA"])
 
 

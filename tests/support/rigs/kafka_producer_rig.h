@@ -44,20 +44,17 @@ static inline dt_status send_one(dt_producer *p, const char *key, const char *va
     return dt_producer_send(p, &m, 1, DT_STR_LIT("batch"), dt_str(key), offset, err);
 }
 
-static inline size_t count(const char *topic, bool committed)
+static inline size_t count(const char *topic, enum kafka_view view)
 {
     struct kafka_seen *seen;
-    size_t n = kafka_fixture_read(&fx, topic, committed, &seen);
+    size_t n = kafka_fixture_read(&fx, topic, view, &seen);
     free(seen);
     return n;
 }
 
-/* Committed records once there are n of them: the broker answers a commit before it has written all of its markers. */
-static inline size_t committed(const char *topic, size_t n)
+static inline size_t committed(const char *topic)
 {
-    size_t seen;
-    AWAIT((seen = count(topic, true)) >= n);
-    return seen;
+    return count(topic, KAFKA_COMMITTED);
 }
 
 #define RIG_TEST(name) TEST_WITH(name, make, clear)
