@@ -1,8 +1,6 @@
 """Who did what: each change by REST is an event, written with it, by the token's name; making and dispatching jobs are none."""
 from urllib.parse import urlencode
 
-import pytest
-
 from harness.operations import ended
 from harness.problems import refused
 from harness.rest import Rest

@@ -13,8 +13,7 @@
 #define OPS_MAX      1024
 #define WORKERS      3
 #define POPPERS      2
-#define HORIZON_MS   12000 /* the last run_at that is asked for */
-#define RETENTION    INT64_C(2592000000)
+#define HORIZON_MS   12000     /* the last run_at that is asked for */
 #define MAP_RESTS_US (5 * SEC) /* after a change of the number of shards: longer than any leader is held up */
 
 struct journal *journal;

@@ -1,5 +1,4 @@
 """Bearer tokens, on APIs and databases of their own: scopes, prefixes, when they hold, what is kept of them."""
-import base64
 import contextlib
 import hashlib
 import json
@@ -9,7 +8,6 @@ import subprocess
 import pytest
 
 from harness.checker import rows
-from harness.operations import ended
 from harness.problems import refused
 from harness.program import PROGRAM, OwnApi, environment
 from harness.raw import Raw
@@ -74,6 +72,7 @@ REQUESTS = [("POST", "/v1/jobs", "write"), ("PUT", "/v1/topics/in.side/jobs/k", 
             ("POST", "/v1/jobs/1/results", "report"), ("POST", "/v1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"), ("GET", "/v1/jobs/1/explain", "read"),
             ("GET", "/v1/topics/in.side/jobs/k", "read"), ("GET", "/v1/topics", "read"), ("GET", "/v1/topics/in.side", "read"), ("GET", "/v1/info", "read"),
             ("GET", "/v1/overview", "read"), ("GET", "/v1/doctor", "read"), ("GET", "/v1/series", "read"), ("GET", "/v1/dead-letters", "read"),
+            ("PUT", "/v1/schedules/in.daily", "write"), ("GET", "/v1/schedules/in.daily", "read"), ("POST", "/v1/schedules:preview", "read"),
             ("PUT", "/v1/topics/in.side", "admin"), ("POST", "/v1/topics/in.side/pause", "admin"), ("POST", "/v1/topics/in.side/resume", "admin")]
 
 
@@ -102,28 +101,6 @@ def test_a_token_with_several_scopes_has_the_rights_of_each(callers, jobs):
     refused(mixed.put("/v1/topics/in.side", {}), 403, "forbidden")
 
 
-@pytest.mark.parametrize("prefixes", ["set-mine.", "set-mine.,set-also."])
-@pytest.mark.parametrize("kind, more", [("cancel", {}), ("reschedule", {"delay": "PT5H"}), ("redrive", {})])
-def test_an_operation_of_a_token_with_prefixes_changes_only_jobs_of_its_topics(callers, guarded, kind, more, prefixes):
-    """Named by their topic, its prefix, or one by one: neither counted nor changed, and the operation of others is not shown."""
-    with lent_tokens(guarded, (f"set-{kind}-{len(prefixes)}", "write,read", prefixes)) as [bound]:
-        mine, others = (callers["admin"].make(topic=topic, delay=HOUR)["id"] for topic in ("set-mine.a", "set-others.a"))
-        state = "dead" if kind == "redrive" else "scheduled"
-        guarded.rows("UPDATE jobs SET state = %s, next_at = IF(state = 'dead', NULL, next_at), purge_at = 9000000000000 WHERE id IN (%s, %s)", state, mine, others)
-        before = guarded.rows("SELECT * FROM jobs WHERE id = %s", others)
-        refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-others.a"}, **more}), 404, "not-found")
-        refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-*"}, **more}), 403, "forbidden")
-        both = {"filter": {"ids": [others, mine]}, **more}
-        preview = bound.post(f"/v1/jobs:{kind}", {**both, "dry_run": True})
-        assert preview.status == 200 and preview.json["matched"] == 1 and preview.json.get("sample", [mine]) == [mine], preview
-        done = ended(callers["admin"], bound.post(f"/v1/jobs:{kind}", {**both, "wait": "PT1M"}))
-        assert (done["matched"], done["sample"], done["changed"]) == (1, [mine], 1), done
-        assert guarded.rows("SELECT * FROM jobs WHERE id = %s", others) == before
-        boss = ended(callers["admin"], callers["admin"].post(f"/v1/jobs:{kind}", {"filter": {"ids": [others]}, **more, "wait": "PT1M"}))
-        assert boss["changed"] == 1 and bound.get(f"/v1/operations/{boss['id']}").status == 404
-        assert boss["id"] not in [operation["id"] for operation in bound.get("/v1/operations?limit=1000").json["operations"]]
-
-
 def test_health_needs_no_token(callers):
     for path in ("/healthz", "/readyz"):
         assert callers["nobody"].get(path).status == 200
@@ -148,14 +125,6 @@ def test_two_authorizations_are_refused(callers, guarded):
         assert status == 400 and wire.closed()
 
 
-def test_an_admin_with_prefixes_changes_only_its_own_topics(callers, jobs):
-    admin = callers["bound-admin"]
-    assert admin.put("/v1/topics/in.new", {"paused": True}).status == 201
-    refused(admin.put("/v1/topics/out.new", {}), 404, "not-found")
-    refused(admin.post("/v1/topics/outside/pause"), 404, "not-found")
-    assert callers["admin"].get("/v1/topics/outside").json["paused"] is False and callers["admin"].get("/v1/topics/out.new").status == 404
-
-
 def test_a_token_with_prefixes_can_do_everything_within_them(callers, jobs):
     bound = callers["bound"]
     path = f"/v1/jobs/{jobs['in.side']['id']}"
@@ -163,35 +132,6 @@ def test_a_token_with_prefixes_can_do_everything_within_them(callers, jobs):
     assert bound.get("/v1/topics/in.side/jobs/k").status == bound.get("/v1/topics/in.side").status == 200
     assert bound.patch(path, {"payload": 5}).json["payload"] == 5
     assert bound.make(topic="also-here", delay=HOUR)["state"] == "scheduled"
-
-
-def pages(rest, path):
-    """All pages of a list, one element each; what stands in their cursors, opened as far as that goes."""
-    found, cursors, cursor = [], [], None
-    while True:
-        page = rest.get(f"{path}limit=1" + (f"&cursor={cursor}" if cursor else "")).json
-        found.append(page)
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return found, cursors
-        cursors.append(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-
-
-def test_a_schedule_is_visible_to_tokens_that_see_its_topic(callers):
-    bound, mixed = callers["bound"], callers["mixed"]
-    inside, outside = "/v1/schedules/in.daily", "/v1/schedules/in.others"
-    daily = {"cron": "@daily", "paused": True}
-    assert bound.put(inside, {"topic": "in.side", **daily}).status == mixed.put(outside, {"topic": "outside", **daily}).status == 201
-    assert bound.put("/v1/schedules/in.more", {"topic": "outside", **daily}).status == 404
-    assert bound.put(outside, {"topic": "in.side", **daily}).status == 404, "another one's name is not taken"
-    for method, path in (("GET", outside), ("DELETE", outside), ("GET", f"{outside}/next"), ("POST", f"{outside}/pause"), ("POST", f"{outside}/run-now")):
-        assert bound.ask(method, path).status == 404, (method, path)
-    assert mixed.get(outside).json["version"] == 1
-    assert [one["name"] for one in bound.get("/v1/schedules").json["schedules"]] == ["in.daily"]
-    assert [one["name"] for one in mixed.get("/v1/schedules").json["schedules"]] == ["in.daily", "in.others"]
-    assert callers["read"].put(inside, {"topic": "in.side", **daily}).status == callers["write"].get(inside).status == 403
-    assert callers["read"].post("/v1/schedules:preview", {"topic": "outside", **daily}).status == 200
-    assert bound.ask("DELETE", inside).status == mixed.ask("DELETE", outside).status == 200
 
 
 def test_a_token_with_prefixes_must_name_schedules_within_them(callers):
@@ -205,29 +145,6 @@ def test_a_token_with_prefixes_must_name_schedules_within_them(callers):
     assert bound.post("/v1/schedules/nightly/resume").status == 200, "its topic is within the prefixes"
     for name in ("nightly", "in.nightly", "also-nightly"):
         assert bound.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
-
-
-def test_the_topic_list_of_a_token_with_prefixes_has_no_other_topics(callers, jobs):
-    for name in ("in.list", "inner", "out-a", "out-b", "zzz"):
-        callers["admin"].put(f"/v1/topics/{name}", {})
-    found, cursors = pages(callers["bound"], "/v1/topics?")
-    own = [topic["name"] for page in found for topic in page["topics"]]
-    assert "in.list" in own and all(name.startswith(("in.", "also-")) for name in own)
-    assert len(found) <= len(own) + 1, "no page is spent on what the token does not see"
-    others = [topic["name"].encode() for topic in callers["admin"].get("/v1/topics?limit=1000").json["topics"] if topic["name"] not in own]
-    assert others and not any(name in cursor for name in others for cursor in cursors)
-
-
-def test_a_cursor_works_only_for_its_own_token(callers, jobs, guarded):
-    with lent_tokens(guarded, ("bound-twin", "read", "in.,also-"), ("bound-cousin", "read", "in.")) as [twin, cousin]:
-        for path in ("/v1/topics?limit=1", "/v1/jobs?topic=in.side&limit=1"):
-            callers["admin"].make(topic="in.side", delay=HOUR)
-            callers["admin"].put("/v1/topics/in.twin", {})
-            cursors = {name: rest.get(path).json["next_cursor"] for name, rest in (("admin", callers["admin"]), ("bound", callers["bound"]))}
-            for rest, own in ((callers["admin"], "admin"), (callers["read"], "admin"), (callers["bound"], "bound"), (twin, "bound"), (cousin, None)):
-                for name, cursor in cursors.items():
-                    answer = rest.get(f"{path}&cursor={cursor}")
-                    assert answer.status == (200 if name == own else 422), (path, name, own, answer)
 
 
 def test_cursors_survive_a_restart_and_a_lost_key_is_created_again(own_apis):
@@ -266,24 +183,6 @@ def test_each_command_of_an_array_needs_its_own_scope(callers, jobs):
         assert ["scope" in answer.get("error", "") for answer in answers] == [True, True, False, False]
     for command in (add, delete, finish, pop):
         assert callers["admin"].post("/v1/commands", command).status == 200
-
-
-def test_commands_change_only_jobs_within_the_prefixes(callers, jobs, guarded):
-    out = {"command": "add", "topic": "out.queue", "id": "outside", "delay": 3600}
-    made = callers["admin"].post("/v1/commands", out)
-    assert made.json["success"], made
-    answers = callers["bound"].post("/v1/commands", [out, {"command": "delete", "id": "outside"}, {"command": "finish", "id": "outside"},
-                                                     {"command": "pop", "topic": "out.queue"}, {**out, "topic": "in.queue", "id": "inside"}]).json
-    assert [answer["success"] for answer in answers] == [False] * 4 + [True], answers
-    assert guarded.rows("SELECT state FROM jobs WHERE job_key = 'outside'")[0]["state"] == "scheduled"
-
-
-def test_only_results_of_jobs_outside_the_prefixes_are_refused(callers, jobs):
-    reports = [{"job_id": jobs[name]["id"], "attempt": 1, "status": "succeeded"} for name in ("outside", "in.side")]
-    body = "\n".join(json.dumps(report) for report in reports)
-    assert [result["status"] for result in callers["bound"].post("/v1/results", reports).json] == [404, 200]
-    assert [result["status"] for result in callers["bound"].post("/v1/results", body, content_type="application/x-ndjson").lines] == [404, 200]
-    assert [result["status"] for result in callers["report"].post("/v1/results", reports).json] == [200, 200]
 
 
 def test_only_the_hash_of_a_token_is_stored(callers, guarded):

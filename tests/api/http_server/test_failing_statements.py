@@ -430,7 +430,8 @@ def failures(rest):
 def test_a_fault_of_the_request_is_not_reported_as_an_outage(served):
     rest, before = served.own.rest, failures(served.own.rest)
     refused = [rest.get("/v1/jobs/9223372036854775807"), rest.patch("/v1/jobs/9223372036854775807", {"delay": 1}), rest.post("/v1/jobs", {"topic": "failing", "delay": "soon"}),
-               rest.get("/v1/schedules/nobody"), rest.delete("/v1/tokens/nobody"), rest.post(f"/v1/jobs/{served.job}/redrive")]
-    assert [answer.status for answer in refused] == [404, 404, 422, 404, 404, 409]
+               rest.get("/v1/schedules/nobody"), rest.delete("/v1/tokens/nobody"), rest.post(f"/v1/jobs/{served.job}/redrive"),
+               rest.patch(f"/v1/jobs/{served.job}", {"payload": 1}, headers={"If-Match": '"9"'}), rest.delete("/v1/topics/nobody")]
+    assert [answer.status for answer in refused] == [404, 404, 422, 404, 404, 409, 412, 404]
     assert failures(rest) == before
     assert failing(served, 2, "GET", "/v1/jobs", None)[1].status in REFUSED and failures(rest) > before

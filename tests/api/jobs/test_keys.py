@@ -23,13 +23,6 @@ def test_put_makes_the_job_once(api, api2, topic):
     assert api.get(path(topic, "k")).json == first.json
 
 
-def test_post_with_a_key_makes_the_job_once(api, topic):
-    body = {"topic": topic, "key": "k", "delay": "PT1H"}
-    first = api.post("/v1/jobs", body)
-    again = api.post("/v1/jobs", body)
-    assert (first.status, again.status) == (201, 200) and first.json == again.json
-
-
 def test_a_different_request_with_the_same_key_gets_a_conflict_with_the_job(api, topic, db):
     job = api.make(topic=topic, key="k", delay="PT1H", payload=1)
     for answer in (api.put(path(topic, "k"), {"delay": "PT1H", "payload": 2}), api.post("/v1/jobs", {"topic": topic, "key": "k", "delay": "PT1H", "payload": 2})):

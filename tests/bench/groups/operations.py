@@ -6,7 +6,6 @@ from harness.checker import connect, rows
 from harness.operations import ended
 from harness.rest import Rest
 
-import clients
 import lateness
 import table
 

@@ -485,22 +485,6 @@ FRESH_TEST(a_message_behind_another_does_not_change_the_next_due_time)
     AWAIT(hand_due_in() > 0 && hand_due_in() <= 1000000);
 }
 
-FRESH_TEST(a_dead_letter_describes_its_job)
-{
-    int64_t first = bury(1, 0);
-    struct kafka_seen *seen;
-    char id[64];
-    bool found = false;
-    snprintf(id, sizeof id, "%lld/3/dead", (long long)first);
-    start();
-    wait_for_waiting(0);
-    size_t n = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "dead"), KAFKA_COMMITTED, &seen);
-    for (size_t i = 0; i < n; i++)
-        found |= strcmp(seen[i].header, id) == 0 && !seen[i].null_value;
-    free(seen);
-    assert_true(found);
-}
-
 FRESH_TEST(a_locked_row_of_one_kind_delays_no_other_kind)
 {
     static const char *const names[] = {"dead", "answers", "alert"};

@@ -545,16 +545,6 @@ FRESH_TEST(a_reader_that_ends_while_results_wait_loses_none_of_them)
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
 }
 
-FRESH_TEST(a_result_of_a_locked_job_is_applied_soon_after_it_is_unlocked)
-{
-    job_row_dispatched(&fx, 1, 1, 0);
-    keep_locked("id = 1");
-    report_all(1, 1);
-    wait_for("SELECT COUNT(*) FROM deferred_results", 1);
-    let_go();
-    wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
-}
-
 /* Kafka was taken away: what its readers had stored is still applied, and nothing of Kafka is asked. */
 FRESH_TEST(without_kafka_stored_results_are_applied)
 {

@@ -102,31 +102,6 @@ RIG_TEST(a_put_without_a_delivery_keeps_the_topics)
     assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_HTTP);
 }
 
-/* Written into the topic when it is made, whoever makes it; a Kafka that comes later changes nothing that is there. */
-RIG_TEST(without_kafka_a_new_topic_has_delivery_pull)
-{
-    char *brokers = rig->fx.config.kafka_brokers;
-    rig->fx.config.kafka_brokers = (char[]){""};
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    put(rig, (struct dt_topic){.name = S("b"), .retention_ms = -1}, false);
-    put(rig, (struct dt_topic){.name = S("c"), .retention_ms = -1, .delivery = DT_DELIVERY_HTTP}, false);
-    rig->fx.config.kafka_brokers = brokers;
-    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_PULL);
-    assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_PULL);
-    assert_int_equal(get(rig, S("c")).delivery, DT_DELIVERY_HTTP);
-    put(rig, (struct dt_topic){.name = S("b"), .retention_ms = -1}, false);
-    assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_PULL);
-}
-
-RIG_TEST(a_put_keeps_paused_unless_given)
-{
-    put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1, .paused = true}, true);
-    put(rig, (struct dt_topic){.name = S("a"), .retention_ms = 9}, false);
-    assert_true(get(rig, S("a")).paused);
-    put(rig, (struct dt_topic){.name = S("a"), .retention_ms = 9}, true);
-    assert_false(get(rig, S("a")).paused);
-}
-
 /* Since it was looked at last. */
 static bool rose(struct rig *rig, int64_t *version)
 {
@@ -171,17 +146,6 @@ RIG_TEST(changes_raise_the_topics_version_and_nothing_else_does)
     put(rig, topic, false);
     assert_true(rose(rig, &v));
     assert_null(get(rig, S("a")).kafka_topic.p);
-}
-
-RIG_TEST(a_topic_can_be_paused_and_resumed)
-{
-    assert_int_equal(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err), DT_NOT_FOUND);
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
-    assert_true(get(rig, S("a")).paused);
-    assert_int_equal(get(rig, S("a")).version, 2);
-    OK(dt_store_topic_pause(rig->store, S("a"), false, NULL, &err));
-    assert_false(get(rig, S("a")).paused);
 }
 
 RIG_TEST(clashing_kafka_names_are_refused)
@@ -280,26 +244,6 @@ static const char *const internal[] = {
     "other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected",
     "other.dead",   "a.b.c.ledger",  "__consumer_offsets",     ".results",       "other.alerts"};
 
-RIG_TEST(no_topic_may_use_an_installations_own_kafka_topics)
-{
-    static const char *const fine[] = {
-        "ledger",         "results",        "exam_results", "other.results.daily", "orders.commands.create",
-        "other.deadline", "x.dead.letters", "other.Ledger", "unledgered",          "orders.alerts.sms"};
-    for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
-        struct dt_topic_terms terms = {0};
-        assert_int_equal(dt_store_topic_ensure(rig->store, dt_str(internal[i]), &terms, NULL), DT_INVALID);
-        assert_int_equal(terms.refusal, DT_TOPIC_INTERNAL);
-        terms.refusal = DT_TOPIC_FINE;
-        assert_int_equal(try_put(rig, "mine", internal[i], &terms), DT_INVALID);
-        assert_int_equal(terms.refusal, DT_TOPIC_INTERNAL);
-    }
-    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
-        assert_int_equal(try_put(rig, fine[i], NULL, NULL), DT_OK);
-    /* The name alone is no harm: its jobs go elsewhere. */
-    assert_int_equal(try_put(rig, "other.ledger", "elsewhere", NULL), DT_OK);
-    assert_int_equal(try_put(rig, "other.ledger", NULL, NULL), DT_INVALID);
-}
-
 RIG_TEST(a_check_refuses_internal_kafka_topics_in_manual_edits)
 {
     dt_db *db;
@@ -318,15 +262,6 @@ RIG_TEST(a_check_refuses_internal_kafka_topics_in_manual_edits)
                       "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', 'x.y', 1, 1)");
 }
 
-RIG_TEST(a_clash_does_not_name_another_tenants_topic)
-{
-    struct dt_topic_terms terms = {0};
-    OK(dt_store_topic_ensure(rig->store, S("their.secret"), NULL, &err));
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("their_secret"), &terms, &err), DT_INVALID);
-    assert_int_equal(terms.refusal, DT_TOPIC_CLASH);
-    assert_null(strstr(err.text, "their"));
-}
-
 RIG_TEST(a_kafka_topic_outside_the_prefixes_is_kept_but_cannot_be_set)
 {
     struct dt_topic_terms terms = {.foreign = true};
@@ -339,22 +274,6 @@ RIG_TEST(a_kafka_topic_outside_the_prefixes_is_kept_but_cannot_be_set)
     assert_int_equal(try_put(rig, "taken.x", NULL, NULL), DT_OK);
     assert_int_equal(try_put(rig, "in.a", "taken_x", &terms), DT_INVALID);
     assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
-}
-
-RIG_TEST(the_maximal_number_of_topics_is_not_exceeded)
-{
-    struct dt_topic_terms terms = {.topics_max = 2};
-    assert_int_equal(DT_OK, dt_store_topic_ensure(rig->store, S("a"), &terms, NULL));
-    assert_int_equal(try_put(rig, "b", NULL, &terms), DT_OK);
-    assert_int_equal(try_put(rig, "c", NULL, &terms), DT_INVALID);
-    assert_int_equal(terms.refusal, DT_TOPIC_LIMIT);
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("c"), &terms, NULL), DT_INVALID);
-    assert_int_equal(terms.refusal, DT_TOPIC_LIMIT);
-    terms.topics_max = 1; /* lowered: what is there goes on */
-    assert_int_equal(DT_OK, dt_store_topic_ensure(rig->store, S("a"), &terms, NULL));
-    assert_int_equal(try_put(rig, "b", "elsewhere", &terms), DT_OK);
-    terms.topics_max = 3;
-    assert_int_equal(try_put(rig, "c", NULL, &terms), DT_OK);
 }
 
 RIG_TEST(topics_are_counted_for_each_prefix_that_the_name_begins_with)
@@ -505,24 +424,6 @@ RIG_TEST(counts_and_the_oldest_overdue_job_are_read)
     OK(dt_store_topic_counts(rig->store, S("u"), &c, &err));
     assert_int_equal(c.by_state[DT_SCHEDULED], 1);
     assert_in_range(c.oldest_overdue_ms, 90000, 150000);
-}
-
-RIG_TEST(counts_of_a_large_table_are_exact)
-{
-    struct dt_topic_counts c;
-    mysql_fixture_run(
-        &rig->fx,
-        "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, "
-        "maker, digest, payload) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 230) "
-        "SELECT a.i * 1000 + b.i, 'other', 0, 4000000000000, 0, '', 1, 0, 0, 0, '', '' FROM n a CROSS JOIN n b");
-    make_job(rig, 1, "t", "scheduled", 60000);
-    make_job(rig, 2, "t", "dead", 0);
-    assert_int_equal(mysql_fixture_audit(&rig->fx), 230 * 230 + 2);
-    OK(dt_store_topic_counts(rig->store, S("t"), &c, &err));
-    assert_int_equal(c.by_state[DT_SCHEDULED], 1);
-    assert_int_equal(c.by_state[DT_DEAD], 1);
-    OK(dt_store_topic_counts(rig->store, S("other"), &c, &err));
-    assert_int_equal(c.by_state[DT_SCHEDULED], 230 * 230);
 }
 
 RIG_TEST(shards_are_listed_with_the_reports_of_their_leaders)

@@ -14,7 +14,6 @@ import http.client
 import json
 import random
 import threading
-import time
 from collections import Counter
 
 import pymysql

@@ -6,7 +6,6 @@
 
 #define SHARDS 4
 #define NOW    INT64_C(1000000)
-#define SECOND INT64_C(1000000)
 
 /* Under the lock. */
 static struct {
