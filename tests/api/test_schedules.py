@@ -68,14 +68,6 @@ def test_a_schedule_is_made_shown_and_put_back(api, api2, topic, name):
     assert gone.status == 200 and api.get(f"/v1/schedules/{name}").status == 404
 
 
-def test_a_fire_has_its_job_before_its_time(api, topic, name, schedule):
-    path = schedule()
-    [at] = following(api, path, "?count=1")
-    job = fire(api, topic, name, at)
-    assert job.status == 200 and job.json["state"] == "scheduled" and job.json["payload"] == {"kind": "daily"}, job
-    assert job.json["run_at"] == at
-
-
 def test_next_and_preview_show_the_times_of_fires(api, topic, schedule):
     path = schedule()
     expected = ["2026-10-24T07:00:00.000Z", "2026-10-25T08:00:00.000Z", "2026-10-26T08:00:00.000Z"]
@@ -120,14 +112,6 @@ def test_a_pause_withdraws_the_fire_and_a_resume_returns_it(api, topic, name, sc
     assert api.post(f"{path}/resume").json["paused"] is False
     back = fire(api, topic, name, at).json
     assert (back["id"], back["state"], back["payload"]) == (before["id"], "scheduled", 2) and "last_error" not in back
-
-
-def test_a_change_of_times_withdraws_the_old_fire(api, topic, name, schedule):
-    path = schedule()
-    [old] = following(api, path, "?count=1")
-    schedule(cron="30 9 * * *")
-    [new] = following(api, path, "?count=1")
-    assert fire(api, topic, name, old).json["state"] == "cancelled" and fire(api, topic, name, new).json["state"] == "scheduled"
 
 
 def test_a_removed_schedule_keeps_its_next_fire_unless_cancelled(api, topic, name, schedule):

@@ -92,23 +92,6 @@ def test_a_job_can_be_cancelled_changed_and_run_at_once(api, topic, put, gone, h
     assert (story[0]["before"]["state"], story[0]["after"]["state"], story[2]["after"]["payload"]) == ("scheduled", "cancelled", "***")
 
 
-def test_rows_of_one_transaction_are_carried_out_in_their_order(api, db, topic, stack, gone):
-    other = connect(stack)
-    try:
-        with other.cursor() as cursor:
-            cursor.execute("BEGIN")
-            cursor.executemany("INSERT INTO job_inbox (action, topic, job_key, delay_ms, payload) VALUES (%s, %s, 'k', %s, %s)",
-                               [("create", topic, 3600000, "1"), ("change", topic, None, "2"), ("change", topic, None, "3"), ("cancel", topic, None, None)])
-            cursor.execute("SELECT id FROM job_inbox WHERE topic = %s", (topic,))
-            ids = [row["id"] for row in cursor.fetchall()]
-            cursor.execute("COMMIT")
-    finally:
-        other.close()
-    gone(*ids)
-    job = by_key(api, topic, "k")
-    assert (job["state"], job["payload"], job["version"]) == ("cancelled", 3, 4)
-
-
 @pytest.mark.parametrize("columns, error", [
     ({"delay_ms": 1, "topic": "a b"}, "invalid: see errors for each invalid member: /topic "),
     ({"delay_ms": 1, "topic": None}, "invalid: see errors for each invalid member: /topic is required"),
@@ -153,11 +136,6 @@ def test_a_cancel_that_is_too_late_names_the_attempt(topic, dispatched, put, kep
     job = dispatched(topic=topic, key="k")
     assert job["attempt"] == 1
     assert kept(put(action="cancel", topic=topic, job_key="k")) == "too-late: the job is no longer scheduled, attempt 1"
-
-
-def test_an_inbox_row_with_a_taken_key_and_another_body_is_a_conflict(topic, put, gone, kept):
-    gone(put(topic=topic, job_key="k", delay_ms=3600000), put(topic=topic, job_key="k", delay_ms=3600000))
-    assert kept(put(topic=topic, job_key="k", delay_ms=3600001)) == "key-conflict: a different request created the job of this key"
 
 
 def test_a_replace_changes_the_body_of_the_job_or_creates_a_job(api, db, topic, put, gone, kept):

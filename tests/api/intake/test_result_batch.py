@@ -71,13 +71,6 @@ def test_a_body_that_is_not_an_array_is_refused(api):
     assert answer.status == 200 and answer.body == b""
 
 
-def test_reports_on_one_job_are_applied_in_their_order(api, sent):
-    [job] = sent(1, retry=["1h"])
-    lines = [report(job, "extended"), report(job, "failed", retry_after="PT2H"), report(job, "failed"), report(job), report(job), report(job, "failed")]
-    assert [result["outcome"] for result in send_lines(api, lines)] == ["applied", "applied", "duplicate", "applied", "duplicate", "stale"]
-    assert api.get(f"/v1/jobs/{job}").json["state"] == "succeeded"
-
-
 def test_thousands_of_results_are_applied_and_their_repeats_are_duplicates(api, sent, db, topic):
     ids = sent(5000)
     lines = [report(job) for job in ids]
@@ -117,11 +110,3 @@ def test_a_body_that_stops_arriving_is_answered_for_the_lines_that_arrived(hasty
     answers = [json.loads(text) for text in body.splitlines()]
     assert status == 200 and [answer["status"] for answer in answers] in ([404] * 4 + [408], [408] * 4 + [408])
     assert answers[-1]["detail"].endswith("no result was applied from here on")
-
-
-def test_long_error_texts_are_cut_and_other_texts_are_kept(api, sent):
-    first, second = sent(2)
-    send_lines(api, [report(first, "gave_up", error={"code": "c" * 200, "message": "m" * 5000}), report(second, "gave_up", error={"code": "x", "message": "\n\"\\ü"})])
-    error = api.get(f"/v1/jobs/{first}").json["last_error"]
-    assert (len(error["code"]), len(error["message"])) == (100, 1000)
-    assert api.get(f"/v1/jobs/{second}").json["last_error"]["message"] == "\n\"\\ü"

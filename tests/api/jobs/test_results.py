@@ -1,10 +1,8 @@
 """Reports over REST, and the history of attempts."""
-import concurrent.futures
 
 import pytest
 
 from harness.problems import refused
-from harness.rest import Rest
 from harness.stack import until
 
 
@@ -33,10 +31,6 @@ def test_a_dispatched_job_waits_for_its_report(api, topic, dispatched):
     [attempt] = attempts(api, job)
     assert (attempt["attempt"], attempt["status"], attempt["finished_at"], attempt["error"]) == (1, "dispatched", None, None)
     assert attempt["dispatched_at"] >= job["run_at"] and attempt["lateness_ms"] >= 0
-
-
-def test_a_job_that_was_never_sent_has_no_attempts(api, topic):
-    assert attempts(api, api.make(topic=topic, delay="PT1H")) == []
 
 
 def test_success_ends_the_job_and_the_answer_is_the_job(api, topic, dispatched, report):
@@ -70,19 +64,6 @@ def test_after_the_last_failure_the_job_is_dead(api, topic, dispatched, report):
     refused(api.delete(f"/v1/jobs/{job['id']}"), 409, "too-late")
 
 
-def test_gave_up_makes_the_job_dead_even_with_retries_left(api, topic, dispatched, report):
-    job = dispatched(topic=topic)
-    dead = report(job, 1, "gave_up", error={"code": "G"})
-    assert (dead["outcome"], dead["state"], dead["last_error"]["code"]) == ("applied", "dead", "G")
-    assert attempts(api, job)[0]["status"] == "gave_up"
-
-
-def test_retry_after_overrides_the_schedule(api, topic, dispatched, report):
-    job = dispatched(topic=topic, retry=["1s"])
-    failed = report(job, 1, "failed", retry_after="P10D")
-    assert failed["state"] == "scheduled" and failed["next_at"] > api.make(topic=topic, delay="P9D")["run_at"]
-
-
 @pytest.mark.parametrize("length", ["PT1H", 3600000, 3600000.0, "1h", 3599999.5])
 def test_retry_after_is_a_duration_in_every_form(api, topic, dispatched, report, length):
     job = dispatched(topic=topic)
@@ -90,75 +71,9 @@ def test_retry_after_is_a_duration_in_every_form(api, topic, dispatched, report,
     assert (snoozed["outcome"], snoozed["state"]) == ("applied", "scheduled") and snoozed["next_at"] > job["next_at"]
 
 
-def test_a_snooze_is_no_failure_and_attempts_may_exceed_max_attempts(api, topic, dispatched, report):
-    job = dispatched(topic=topic, retry=[])
-    for attempt in (1, 2):
-        assert report(job, attempt, "snoozed", retry_after=0)["outcome"] == "applied"
-        job = wait(api, job, attempt + 1)
-    assert (job["attempt"], job["max_attempts"]) == (3, 1) and not job.get("failures")
-    assert [a["status"] for a in attempts(api, job)] == ["snoozed", "snoozed", "dispatched"]
-    assert all(a["error"] is None for a in attempts(api, job))
-
-
-def test_each_extension_restarts_the_deadline(api, topic, dispatched, report):
-    job = dispatched(topic=topic, ack_timeout="PT10M")
-    longer = report(job, 1, "extended", retry_after="PT2H")
-    assert (longer["outcome"], longer["state"]) == ("applied", "dispatched") and longer["next_at"] > job["next_at"]
-    anew = report(job, 1, "extended")
-    assert anew["outcome"] == "applied" and job["next_at"] <= anew["next_at"] < longer["next_at"]
-    assert report(job, 1, "extended")["outcome"] == "applied"
-
-
-def test_late_reports_change_nothing(api, topic, dispatched, report):
-    job = dispatched(topic=topic, retry=[0, "1h"])
-    assert report(job, 2, "succeeded")["outcome"] == "stale"
-    report(job, 1, "failed")
-    now = wait(api, job, 2)
-    assert report(job, 1, "failed")["outcome"] == "duplicate"
-    for status in ("succeeded", "gave_up"):
-        assert report(job, 1, status)["outcome"] == "stale"
-    assert report(job, 1, "snoozed", retry_after=0)["outcome"] == "stale"
-    assert api.get(f"/v1/jobs/{job['id']}").json == now
-    assert report(job, 2, "succeeded")["outcome"] == "applied"
-    assert report(job, 2, "succeeded")["outcome"] == "duplicate"
-    assert report(job, 2, "failed")["outcome"] == "stale"
-    assert report(job, 2, "extended")["outcome"] == "stale"
-
-
-def test_success_counts_while_the_job_waits_for_its_next_attempt(api, topic, dispatched, report):
-    job = dispatched(topic=topic, retry=["1h"])
-    report(job, 1, "failed", error={"code": "E"})
-    late = report(job, 1, "succeeded")
-    assert (late["outcome"], late["state"], late["next_at"]) == ("applied", "succeeded", None)
-    [attempt] = attempts(api, job)
-    assert (attempt["status"], attempt["error"]) == ("succeeded", None)
-
-
-def test_every_report_on_a_cancelled_job_is_stale(api, topic, report):
-    job = api.make(topic=topic, delay="PT1H")
-    assert report(job, 1, "succeeded")["outcome"] == "stale"
-    api.delete(f"/v1/jobs/{job['id']}")
-    assert report(job, 1, "succeeded")["outcome"] == "stale" and api.get(f"/v1/jobs/{job['id']}").json["state"] == "cancelled"
-
-
 def test_a_report_may_have_the_members_of_a_kafka_report(api, topic, dispatched, report):
     job = dispatched(topic=topic)
     assert report(job, 1, "succeeded", job_id=job["id"], finished_at="2026-11-21T10:30:00+01:00", error=None)["outcome"] == "applied"
-
-
-def test_the_same_report_many_times_at_once_is_applied_once(stack, api, topic, dispatched):
-    job = dispatched(topic=topic, retry=["1h", "1h"])
-
-    def send(n):
-        rest = Rest(stack["DUETIME_URL_API1" if n % 2 else "DUETIME_URL_API2"])
-        try:
-            return rest.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed"}).json["outcome"]
-        finally:
-            rest.close()
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
-        outcomes = sorted(pool.map(send, range(32)))
-    assert outcomes == ["applied"] + ["duplicate"] * 31
-    assert api.get(f"/v1/jobs/{job['id']}").json["failures"] == 1
 
 
 @pytest.mark.parametrize("body, pointers", [
@@ -190,7 +105,3 @@ def test_a_report_with_invalid_json_is_refused(api, topic):
 def test_a_report_on_an_unknown_job_is_404(api):
     refused(api.post("/v1/jobs/123456789/results", {"attempt": 1, "status": "succeeded"}), 404, "not-found")
     refused(api.post("/v1/jobs/123456789/results", {"attempt": 1, "status": "succeeded", "job_id": "5"}), 422, "invalid", "/job_id")
-
-
-def test_unknown_jobs_have_no_attempts(api):
-    refused(api.get("/v1/jobs/123456789/attempts"), 404, "not-found")

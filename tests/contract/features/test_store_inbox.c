@@ -71,18 +71,6 @@ static int64_t jobs(const char *where)
     return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
 }
 
-FRESH_TEST(a_row_creates_a_job_and_is_deleted)
-{
-    put("'create', 'k', " HOUR ", '{\"a\": 1}'");
-    struct dt_inbox_moved moved = move_once(&mover);
-    assert_int_equal(moved.done, 1);
-    assert_int_equal(moved.n_moves, 1);
-    assert_int_equal(moved.moves[0].due_ms, mysql_fixture_number(&fx, "SELECT next_at FROM jobs"));
-    assert_int_equal(jobs("job_key = 'k' AND payload = '{\"a\": 1}' AND state = 'scheduled'"), 1);
-    assert_int_equal(rows("TRUE"), 0);
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
-}
-
 FRESH_TEST(rows_of_a_key_are_processed_in_order_despite_other_rows)
 {
     put("'create', 'a', " HOUR ", '1'"), put("'create', 'b', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL");
