@@ -153,13 +153,6 @@ def test_a_closed_pipe_is_not_an_error(duetime, api, stack, topic, swept):
         assert listing.stderr.read() == b""
 
 
-def test_control_characters_in_data_do_not_reach_the_terminal(duetime, api, topic):
-    api.make(topic=topic, key="a\x1b[31m\u009bb", delay="PT1H")
-    for words in (["jobs", "list", "--topic", topic], ["jobs", "get", topic, "a\x1b[31m\u009bb"]):
-        told = duetime(*words)
-        assert "a\\u001b[31m\\u009bb" in told.out and "\x1b" not in told.out, told
-
-
 # ---- topics, schedules, shards ----
 
 def test_setting_one_option_of_a_topic_does_not_change_the_others(duetime, api, topic):

@@ -62,17 +62,6 @@ def test_doctor_finds_an_unreachable_api_and_a_server_that_is_not_duetime():
         assert set(doctor(url)) == {"not-an-api"}
 
 
-def test_doctor_finds_a_stopped_redis_until_it_is_back(stack):
-    url = stack["DUETIME_URL_API1"]
-    healthy(stack)
-    stack.stop("redis1")
-    try:
-        until(lambda: "redis-away" in doctor(url), lambda: doctor(url))
-    finally:
-        stack.start("redis1")
-    healthy(stack)
-
-
 def test_doctor_finds_leaderless_shards_and_late_jobs_until_the_dispatcher_is_back(stack, api, topic):
     url = stack["DUETIME_URL_API1"]
     healthy(stack)

@@ -7,71 +7,12 @@ import pytest
 
 from harness.hostile.drips import given_up
 from harness.problems import refused
-from harness.raw import Raw, post, statuses_at_once
+from harness.raw import Raw, post
 from harness.rest import Rest
 
 pytestmark = pytest.mark.in_turns(2)
 
-BODY = '{"topic":"framing","delay":0}'
 JSON = "Content-Type: application/json"
-
-BAD_FRAMING = {
-    "both Content-Length and Transfer-Encoding": ([f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
-    "the same the other way round": (["Transfer-Encoding: chunked", f"Content-Length: {len(BODY)}"], "0\r\n\r\n"),
-    "two lengths": ([f"Content-Length: {len(BODY)}", "Content-Length: 5"], BODY),
-    "the same length twice": ([f"Content-Length: {len(BODY)}", f"Content-Length: {len(BODY)}"], BODY),
-    "a list of lengths": ([f"Content-Length: {len(BODY)}, {len(BODY)}"], BODY),
-    "a negative length": (["Content-Length: -5"], BODY),
-    "a length with a sign": ([f"Content-Length: +{len(BODY)}"], BODY),
-    "a length in hex": (["Content-Length: 0x1d"], BODY),
-    "an empty length": (["Content-Length:"], BODY),
-    "a length beyond 64 bits": (["Content-Length: 18446744073709551617"], BODY),
-    "an unknown encoding": (["Transfer-Encoding: gzip"], BODY),
-    "an unknown encoding before chunked": (["Transfer-Encoding: gzip, chunked"], "0\r\n\r\n"),
-    "identity and a length": (["Transfer-Encoding: identity", f"Content-Length: {len(BODY)}"], BODY),
-    "chunked misspelt": (["Transfer-Encoding: xchunked"], BODY),
-    "chunked twice": (["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
-    "two hosts": (["Host: other", f"Content-Length: {len(BODY)}"], BODY),
-    "a space after a name": ([f"Content-Length : {len(BODY)}"], BODY),
-    "a space before a name": (["X: y", f" Content-Length: {len(BODY)}"], BODY),
-    "a folded line": (["Transfer-Encoding:\r\n chunked", f"Content-Length: {len(BODY)}"], "0\r\n\r\n"),
-    "a folded length": ([f"Content-Length: 5\r\n {len(BODY)}"], BODY),
-    "a chunk without a size": (["Transfer-Encoding: chunked"], "\r\n" + BODY + "\r\n0\r\n\r\n"),
-    "a chunk size that is none": (["Transfer-Encoding: chunked"], "xyz\r\n" + BODY + "\r\n0\r\n\r\n"),
-    "a negative chunk size": (["Transfer-Encoding: chunked"], "-1d\r\n" + BODY + "\r\n0\r\n\r\n"),
-    "a line feed alone after a chunk's size": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\n{BODY}\r\n0\r\n\r\n"),
-    "a line feed alone after a chunk": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\n0\r\n\r\n"),
-    "a line feed alone after the last size": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\r\n0\n\r\n"),
-    "a line feed alone at the end of chunks": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\r\n0\r\n\n"),
-    "a line feed alone after a trailer": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\r\n0\r\nX-Sum: 1\n\r\n"),
-    "a line feed alone after a header": ([f"X: y\nContent-Length: {len(BODY)}"], BODY),
-    "a huge chunk size": (["Transfer-Encoding: chunked"], "fffffffffffffffff\r\n" + BODY + "\r\n0\r\n\r\n"),
-}
-
-
-@pytest.mark.parametrize("what", BAD_FRAMING)
-def test_framing_that_can_be_read_in_two_ways_is_refused_and_the_connection_closed(api, nothing_made, what):
-    headers, body = BAD_FRAMING[what]
-    with Raw(api.url) as wire:
-        wire.request("POST /v1/jobs", JSON, *headers, body=body)
-        wire.send(b"GET /v1/info HTTP/1.1\r\nHost: smuggled\r\n\r\n")
-        answer = wire.answer()
-        assert answer is None or answer[0] in (400, 413), answer
-        assert answer is None or answer[1].get("connection", "").lower() == "close", answer
-        rest = b"" if answer is None else wire.buffer
-        assert wire.closed() and b"HTTP/1.1 200" not in rest
-
-
-@pytest.mark.parametrize("headers", [["X-Long: " + "x" * 70000], [f"X-{n}: {'y' * 100}" for n in range(2000)]])
-def test_oversized_headers_are_refused_and_the_connection_closed(api, headers):
-    with Raw(api.url) as wire:
-        try:
-            answer = wire.request("GET /v1/info", *headers).answer()
-        except ConnectionError:
-            answer = None
-        assert answer is None or answer[0] in (400, 413, 431), answer
-        assert wire.closed()
-    assert api.get("/healthz").status == 200
 
 
 def test_headers_of_8_kib_are_accepted(api):
@@ -91,16 +32,6 @@ def test_a_request_without_a_defined_body_accepts_only_a_blank_body_or_an_empty_
         assert api.ask(method, path, body).status in (200, 404), body
 
 
-def test_a_chunked_body_is_accepted(api, topic):
-    body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 500}).encode()
-    with Raw(api.url) as wire:
-        wire.request("POST /v1/jobs", JSON, "Transfer-Encoding: chunked")
-        for at in range(0, len(body), 7):
-            piece = body[at:at + 7]
-            wire.send(b"%x;ext=1\r\n" % len(piece) + piece + b"\r\n")
-        assert wire.send(b"0\r\n\r\n").answer()[0] == 201
-
-
 def test_a_chunked_body_beyond_the_limit_is_refused(api, topic, nothing_made):
     with Raw(api.url) as wire:
         wire.request("POST /v1/jobs", JSON, "Transfer-Encoding: chunked")
@@ -113,13 +44,6 @@ def test_a_chunked_body_beyond_the_limit_is_refused(api, topic, nothing_made):
         except ConnectionError:
             pass
         assert wire.answer()[0] == 413
-
-
-def test_requests_on_one_connection_are_answered_in_order(api, topic):
-    with Raw(api.url) as wire:
-        wire.send(b"".join(post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": n}, f"X-Request-Id: r{n}") for n in range(50)))
-        answers = [wire.answer() for _ in range(50)]
-    assert [(status, headers["x-request-id"], json.loads(body)["payload"]) for status, headers, body in answers] == [(201, f"r{n}", n) for n in range(50)]
 
 
 def test_a_refusal_with_a_small_body_keeps_the_connection(api, topic):
@@ -180,11 +104,6 @@ def test_200_connections_at_once_are_all_served_again_and_again(api, topic, db):
         for wire in wires:
             wire.socket.close()
     assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 600
-
-
-def test_200_connections_at_once_that_read_are_all_served(api, topic):
-    job = api.make(topic=topic, delay="PT1H")
-    assert statuses_at_once(api.url, f"/v1/jobs/{job['id']}", 200) == {200}
 
 
 def test_slow_and_silent_clients_do_not_disturb_others(unhurried, topic):

@@ -61,32 +61,6 @@ TEST(a_sound_installation_has_no_finding)
     expect(&e, "");
 }
 
-TEST(mysql_settings_that_may_lose_commits_are_reported)
-{
-    struct dt_examined e = fine();
-    e.mysql.flush = 2;
-    e.mysql.sync_binlog = 0;
-    expect(&e, "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2\nmysql-binlog|mysql|sync_binlog is 0");
-}
-
-TEST(a_small_max_allowed_packet_is_a_finding)
-{
-    struct dt_examined e = fine();
-    e.mysql.packet = 65536;
-    e.payload_max = 40960;
-    expect(&e, "mysql-packet|mysql|max_allowed_packet is 65536, and payloads may have 40960 bytes");
-}
-
-TEST(a_table_whose_ids_run_out_is_a_finding)
-{
-    struct dt_examined e = fine();
-    static const struct dt_ending_numbers ending[] = {{{"job_inbox", 9}, {"9223372036854775807", 19}}};
-    e.ending = ending;
-    e.n_ending = 1;
-    expect(&e, "mysql-numbers|job_inbox|its next AUTO_INCREMENT is 9223372036854775807, the last is "
-               "9223372036854775807");
-}
-
 TEST(asynchronous_replicas_are_reported)
 {
     struct dt_examined e = fine();
