@@ -297,15 +297,6 @@ void elector_quit(void)
 
 /* ---- tests ---- */
 
-ELECTOR_TEST(a_single_member_leads_every_shard)
-{
-    start(0);
-    AWAIT_SPLIT(SHARDS);
-    for (unsigned s = 0; s < SHARDS; s++)
-        assert_true(dt_elector_leads(players[0].elector, s));
-    assert_false(dt_elector_leads(players[0].elector, SHARDS));
-}
-
 static bool knows_two_others(const struct player *p)
 {
     unsigned rank, members;
@@ -494,26 +485,6 @@ ELECTOR_TEST(a_holder_that_is_stopped_past_its_timeout_has_stepped_down_before_a
     assert_int_equal(kill(other.pid, SIGCONT), 0);
     assert_int_equal(other_process_leads_until(&other), 0);
     other_process_kill(&other);
-}
-
-/* Members of an odd number come and go; nobody is ever above its share for long, and no two lead one shard. */
-ELECTOR_TEST(members_that_join_and_leave_share_the_shards_evenly)
-{
-    start(0);
-    AWAIT_SPLIT(4);
-    for (int round = 0; round < 2; round++) {
-        start(1);
-        AWAIT_SPLIT(2, 2);
-        start(2);
-        AWAIT_SPLIT(2, 1, 1);
-        dt_elector_leave(players[1].elector);
-        AWAIT_SPLIT(2, 0, 2);
-        stop(&players[1]);
-        dt_elector_leave(players[2].elector);
-        AWAIT_SPLIT(4, 0, 0);
-        stop(&players[2]);
-    }
-    assert_int_equal(overlaps, 0);
 }
 
 static int64_t real_ms_that_jumps(const dt_clock *)

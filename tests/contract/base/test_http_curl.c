@@ -23,28 +23,6 @@ RIG_TEST(a_2xx_status_is_a_success)
     assert_true(got->answer.duration_ms < SOON_MS);
 }
 
-RIG_TEST(a_202_is_an_attempt_that_is_reported_later)
-{
-    assert_int_equal(judged(ask(at("/202"), SOON_MS)).kind, DT_CALLBACK_TAKEN);
-}
-
-RIG_TEST(a_report_in_the_body_is_the_outcome)
-{
-    struct dt_callback_outcome outcome = judged(ask(at("/snoozed"), SOON_MS));
-    assert_int_equal(outcome.result.status, DT_RESULT_SNOOZED);
-    assert_int_equal(outcome.result.retry_after_ms, 300000);
-    outcome = judged(ask(at("/snoozed-202"), SOON_MS));
-    assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
-    assert_int_equal(outcome.result.status, DT_RESULT_SNOOZED);
-}
-
-RIG_TEST(a_report_that_cannot_be_read_is_a_failure)
-{
-    assert_failed(at("/report-cut"), "http_report");
-    assert_failed(at("/report-malformed"), "http_report");
-    assert_failed(at("/report/65537"), "http_report");
-}
-
 RIG_TEST(other_statuses_fail)
 {
     assert_failed(at("/410"), "http_410");

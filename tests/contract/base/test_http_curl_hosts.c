@@ -206,20 +206,6 @@ RIG_TEST(a_name_is_looked_up_once_for_all_waiting_requests)
     forget(got, 100);
 }
 
-RIG_TEST(a_failed_lookup_fails_all_waiting_requests)
-{
-    static struct got got[20];
-    memset(got, 0, sizeof(got));
-    for (unsigned i = 0; i < 20; i++)
-        assert_int_equal(send_to(url_of("http", "slow.nowhere.test", "/204"), SOON_MS, &got[i]), DT_OK);
-    let_lookups_end();
-    wait_for(got, 20);
-    for (unsigned i = 0; i < 20; i++)
-        assert_end(&got[i], DT_HTTP_DNS);
-    assert_int_equal(lookups, 1);
-    forget(got, 20);
-}
-
 /* The time of a request begins when its name has a turn to be looked up. */
 RIG_TEST(lookups_that_hang_leave_lookups_to_other_owners_and_time_to_their_own_owner)
 {

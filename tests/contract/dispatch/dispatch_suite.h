@@ -31,20 +31,26 @@ struct rig {
     int64_t most_bytes;                           /* of a message of its topic, as far as is known; 0 = any */
     size_t batch_jobs, batch_topics, batch_bytes; /* 0 = as usual */
     struct dt_turns turns;
+    struct dt_leader_txn txn; /* the last one, for suites that keep it */
     int64_t next_id;
 };
 
-static inline void setup(struct rig *rig)
+static inline void open_rig(struct rig *rig, unsigned shards)
 {
     mysql_fixture_make(&rig->fx, "dispatch");
-    rig->fx.config.shards_count = SHARDS;
+    rig->fx.config.shards_count = shards;
     mysql_fixture_migrate(&rig->fx);
     rig->store = mysql_fixture_store(&rig->fx);
     rig->other = mysql_fixture_store(&rig->fx);
     rig->writable = DT_WRITABLE_YES;
     rig->next_id = INT64_C(690) << 40;
-    dt_shard_map_init(&rig->map, 1, SHARDS);
+    dt_shard_map_init(&rig->map, 1, shards);
     assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
+}
+
+static inline void setup(struct rig *rig)
+{
+    open_rig(rig, SHARDS);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
 }
 

@@ -1,90 +1,29 @@
 /* store/pop/ and what leaders offer, on a real server. */
 
-#include "support/suite.h"
-
-#include "dispatch/fence.h"
-#include "dispatch/leader.h"
+#include "contract/dispatch/dispatch_suite.h"
 #include "dispatch/pop.h"
-#include "dispatch/topic_snapshot.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
-#include "support/mysql_fixture.h"
-#include "support/mysql_wire.h"
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define MIB        ((size_t)1 << 20)
-#define MINUTE     INT64_C(60000)
+#define MIB    ((size_t)1 << 20)
+#define MINUTE INT64_C(60000)
 
-struct rig {
-    struct mysql_fixture fx;
-    dt_store *store, *other;
-    struct dt_shard_map map;
-    dt_topic_snapshot *snapshot;
-    struct dt_arena arena;
-    struct dt_inflight flight;
-    struct dt_fence fence;
-    struct dt_leader_txn txn;
-    int64_t next_id;
-};
-
-static void setup(struct rig *rig)
+static void make(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "pop");
-    rig->fx.config.shards_count = 1;
-    mysql_fixture_migrate(&rig->fx);
-    rig->store = mysql_fixture_store(&rig->fx);
-    rig->other = mysql_fixture_store(&rig->fx);
-    rig->next_id = INT64_C(690) << 40;
-    dt_shard_map_init(&rig->map, 1, 1);
-    assert_int_equal(dt_topic_snapshot_new(&rig->snapshot), DT_OK);
-    OK(dt_store_takeover(rig->store, &(struct dt_leadership){0, 7, "host:1", "redis:1"}, &rig->fence, &rig->flight,
-                         &err));
+    open_rig(rig, 1);
+    take_over(rig, 7);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('p', 'pull', 0, "
                                 "0), ('q', 'pull', 0, 0), ('k', 'kafka', 0, 0)");
 }
 
-static void teardown(struct rig *rig)
-{
-    wire_heal();
-    dt_topic_snapshot_free(rig->snapshot);
-    dt_arena_clear(&rig->arena);
-    dt_inflight_clear(&rig->flight);
-    dt_store_free(rig->store);
-    dt_store_free(rig->other);
-    mysql_fixture_drop(&rig->fx);
-}
-
-#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
-
-static int64_t now_ms(struct rig *rig)
-{
-    return mysql_fixture_number(&rig->fx, "SELECT " DT_SQL_NOW_MS);
-}
-
-static int64_t job_of(struct rig *rig, const char *topic, int64_t due_ms)
-{
-    rig->next_id++;
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-                      "updated_at, maker, digest, payload) VALUES (%lld, '%s', 'scheduled', %lld, %lld, 1, '15s', "
-                      "60000, 0, 0, 1, REPEAT('d', 16), '{}')",
-                      (long long)rig->next_id, topic, (long long)due_ms, (long long)due_ms);
-    return rig->next_id;
-}
-
-static int64_t field(struct rig *rig, const char *column, int64_t id)
-{
-    return mysql_fixture_number(&rig->fx, "SELECT %s FROM jobs WHERE id = %lld", column, (long long)id);
-}
+#define POP_TEST(name) TEST_ON(struct rig, rig, name, make, teardown)
 
 static int64_t offers(struct rig *rig)
 {
     return mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM pop_queue");
 }
-
-STUB(static enum dt_writable, writable, (void *arg, struct dt_str topic, int64_t owner, int64_t bytes), DT_WRITABLE_YES)
 
 /* A leader transaction that is hinted at every job that scans of what is due would meet. */
 static void lead(struct rig *rig)
@@ -94,17 +33,8 @@ static void lead(struct rig *rig)
     for (int64_t id = (INT64_C(690) << 40) + 1; id <= rig->next_id; id++)
         if (field(rig, "due_band = 1 AND due_key <= " DT_SQL_NOW_MS, id))
             hints[n++] = (struct dt_hint){id, field(rig, "next_at", id)};
-    rig->txn = (struct dt_leader_txn){.sent = {.list = &rig->flight},
-                                      .due = {.hints = hints,
-                                              .n_hints = n,
-                                              .max_jobs = 64,
-                                              .max_topics = 64,
-                                              .max_bytes = MIB,
-                                              .map = &rig->map,
-                                              .topics = rig->snapshot,
-                                              .read_up_to = {INT64_MAX, INT64_MAX}},
-                                      .gate = {.writable = writable},
-                                      .arena = &rig->arena};
+    rig->txn = leader_txn_of(rig, hints, n);
+    rig->txn.sent.list = &rig->flight;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &rig->txn, &err));
 }
 
@@ -122,7 +52,7 @@ static struct dt_pop popped(struct rig *rig, const char *topic, size_t max)
 
 /* ---- what leaders offer ---- */
 
-RIG_TEST(test_a_leader_offers_due_jobs_and_removes_their_index_entries)
+POP_TEST(test_a_leader_offers_due_jobs_and_removes_their_index_entries)
 {
     int64_t now = now_ms(rig);
     int64_t id = job_of(rig, "p", now - 5);
@@ -141,7 +71,7 @@ RIG_TEST(test_a_leader_offers_due_jobs_and_removes_their_index_entries)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT due_at FROM pop_queue WHERE topic = 'p'"), now - 5);
 }
 
-RIG_TEST(test_jobs_are_offered_once_not_early_and_not_while_paused)
+POP_TEST(test_jobs_are_offered_once_not_early_and_not_while_paused)
 {
     int64_t now = now_ms(rig);
     int64_t id = job_of(rig, "p", now - 5);
@@ -161,7 +91,7 @@ RIG_TEST(test_jobs_are_offered_once_not_early_and_not_while_paused)
 
 /* ---- the claim ---- */
 
-RIG_TEST(test_a_pop_claims_in_order_and_returns_the_rows)
+POP_TEST(test_a_pop_claims_in_order_and_returns_the_rows)
 {
     int64_t now = now_ms(rig);
     int64_t late = job_of(rig, "p", now - 10), early = job_of(rig, "p", now - 30), third = job_of(rig, "p", now - 5);
@@ -189,7 +119,7 @@ RIG_TEST(test_a_pop_claims_in_order_and_returns_the_rows)
     assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
 }
 
-RIG_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
+POP_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -215,7 +145,7 @@ RIG_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
                      1);
 }
 
-RIG_TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it)
+POP_TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it)
 {
     const int64_t ttrs_ms[] = {9000, 0, 7000, 9000, 5000};
     int64_t ids[5];
@@ -238,7 +168,7 @@ RIG_TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_i
     assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
 }
 
-RIG_TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again)
+POP_TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET retry = '1ms' WHERE id = %lld", (long long)id);
@@ -254,7 +184,7 @@ RIG_TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again)
     assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
 }
 
-RIG_TEST(test_two_uncommitted_pops_claim_different_jobs)
+POP_TEST(test_two_uncommitted_pops_claim_different_jobs)
 {
     int64_t first = job_of(rig, "p", now_ms(rig) - 5), second = job_of(rig, "p", now_ms(rig) - 4);
     lead(rig);
@@ -271,7 +201,7 @@ RIG_TEST(test_two_uncommitted_pops_claim_different_jobs)
     assert_int_equal(popped(rig, "p", 5).jobs[0].id, first);
 }
 
-RIG_TEST(test_jobs_of_a_paused_topic_or_another_delivery_are_not_popped)
+POP_TEST(test_jobs_of_a_paused_topic_or_another_delivery_are_not_popped)
 {
     job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -285,7 +215,7 @@ RIG_TEST(test_jobs_of_a_paused_topic_or_another_delivery_are_not_popped)
     assert_int_equal(popped(rig, "nobody", 5).n, 0);
 }
 
-RIG_TEST(test_an_offer_is_a_hint_and_the_row_decides)
+POP_TEST(test_an_offer_is_a_hint_and_the_row_decides)
 {
     int64_t now = now_ms(rig);
     int64_t later = job_of(rig, "p", now - 9), cancelled = job_of(rig, "p", now - 8), gone = job_of(rig, "p", now - 7);
@@ -304,7 +234,7 @@ RIG_TEST(test_an_offer_is_a_hint_and_the_row_decides)
     assert_int_equal(field(rig, "state = 'cancelled' AND attempt = 0", cancelled), 1);
 }
 
-RIG_TEST(test_a_job_whose_last_attempt_is_still_in_flight_is_not_popped)
+POP_TEST(test_a_job_whose_last_attempt_is_still_in_flight_is_not_popped)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, claim_shard = 0 WHERE id = %lld", (long long)id);
@@ -316,7 +246,7 @@ RIG_TEST(test_a_job_whose_last_attempt_is_still_in_flight_is_not_popped)
     assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
 }
 
-RIG_TEST(test_a_job_whose_last_attempt_is_still_in_hands_is_not_popped)
+POP_TEST(test_a_job_whose_last_attempt_is_still_in_hands_is_not_popped)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, http_status = 500 WHERE id = %lld", (long long)id);
@@ -329,7 +259,7 @@ RIG_TEST(test_a_job_whose_last_attempt_is_still_in_hands_is_not_popped)
     assert_int_equal(field(rig, "http_status", id), 0);
 }
 
-RIG_TEST(test_a_pop_is_bounded_in_bytes_but_has_at_least_one_job)
+POP_TEST(test_a_pop_is_bounded_in_bytes_but_has_at_least_one_job)
 {
     for (int i = 0; i < 3; i++)
         job_of(rig, "p", now_ms(rig) - 9 + i);
@@ -352,7 +282,7 @@ RIG_TEST(test_a_pop_is_bounded_in_bytes_but_has_at_least_one_job)
     assert_int_equal(pop.n, 1);
 }
 
-RIG_TEST(test_a_pop_whose_commit_is_lost_returns_no_job)
+POP_TEST(test_a_pop_whose_commit_is_lost_returns_no_job)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -365,7 +295,7 @@ RIG_TEST(test_a_pop_whose_commit_is_lost_returns_no_job)
     assert_int_equal(popped(rig, "p", 1).n, 0);
 }
 
-RIG_TEST(test_a_check_for_offers_is_per_topic)
+POP_TEST(test_a_check_for_offers_is_per_topic)
 {
     const struct dt_str topics[] = {dt_str("q"), dt_str("nobody"), dt_str("k"), dt_str("p"), dt_str("a\"b")};
     enum dt_pop_topic seen[5];
@@ -396,7 +326,7 @@ static size_t tidy(struct rig *rig, size_t limit)
     return all;
 }
 
-RIG_TEST(test_housekeeping_removes_stale_offers_and_restores_lost_ones)
+POP_TEST(test_housekeeping_removes_stale_offers_and_restores_lost_ones)
 {
     int64_t now = now_ms(rig);
     int64_t ids[6];
@@ -418,7 +348,7 @@ RIG_TEST(test_housekeeping_removes_stale_offers_and_restores_lost_ones)
     assert_int_equal(tidy(rig, 1), 0);
 }
 
-RIG_TEST(test_offers_follow_a_change_of_delivery_and_back)
+POP_TEST(test_offers_follow_a_change_of_delivery_and_back)
 {
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
@@ -455,7 +385,7 @@ static struct dt_insert made(struct rig *rig, const char *topic, int64_t run_at_
     return row;
 }
 
-RIG_TEST(test_a_job_created_due_can_be_popped_before_a_leader_offers_it)
+POP_TEST(test_a_job_created_due_can_be_popped_before_a_leader_offers_it)
 {
     struct dt_insert first = made(rig, "p", 0, true);
     made(rig, "p", now_ms(rig) + MINUTE, true);

@@ -173,67 +173,6 @@ ELECTOR_TEST(a_lease_deleted_by_hand_is_lost_and_taken_again)
     AWAIT(gained_again(&players[0]));
 }
 
-static bool leads_all_anew(const struct player *p)
-{
-    look();
-    return atomic_load(&p->gained) == 2 * SHARDS && led_by(p) == SHARDS;
-}
-
-ELECTOR_TEST(a_member_that_was_ended_loses_its_shards_and_joins_again)
-{
-    start(0);
-    AWAIT_SPLIT(4);
-    int64_t member = mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended");
-    mysql_fixture_run(&fx, "UPDATE election_members SET ended = TRUE");
-    AWAIT(leads_all_anew(&players[0]));
-    assert_int_equal(players[0].lost, SHARDS);
-    assert_int_not_equal(mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended"), member);
-}
-
-/* As if MySQL's clock had been set: renewals of before look too old, or still to come. */
-ELECTOR_TEST(a_jump_of_the_servers_clock_takes_no_shard_from_a_live_leader)
-{
-    start(0);
-    start(1);
-    AWAIT_SPLIT(2, 2);
-    for (int i = 0; i < 8; i++) {
-        mysql_fixture_run(&fx, "UPDATE election_members SET renewed_at = renewed_at %c 3600000", i % 2 ? '+' : '-');
-        go_on(PERIOD_MS / 2);
-    }
-    assert_int_equal(players[0].lost + players[1].lost, 0);
-    assert_int_equal(overlaps, 0);
-}
-
-ELECTOR_TEST(a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards)
-{
-    struct other_process other;
-    impatient();
-    other_process_start(&other);
-    start(1);
-    AWAIT_SPLIT(0, 2);
-    other_process_kill(&other);
-    mysql_fixture_run(&fx, "UPDATE election_members SET renewed_at = renewed_at + 3600000 WHERE name = 'host:0'");
-    AWAIT_SPLIT(0, 4);
-}
-
-ELECTOR_TEST(a_member_is_not_ended_before_its_timeout)
-{
-    struct other_process other;
-    int64_t over_ms, now_ms, mono_us;
-    impatient();
-    other_process_start(&other);
-    mysql_fixture_run(&fx, "UPDATE election_members SET timeout_ms = %d", TIMEOUT_MS * 2);
-    start(1);
-    go_on(TIMEOUT_MS / 2);
-    other_process_kill(&other);
-    over_ms =
-        mysql_fixture_number(&fx, "SELECT MAX(renewed_at + timeout_ms) FROM election_members WHERE name = 'host:0'");
-    mono_us = now_us();
-    now_ms = mysql_fixture_number(&fx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)");
-    AWAIT_SPLIT(0, 4);
-    assert_true(now_ms + (atomic_load(&players[1].gained_us) - mono_us) / 1000 >= over_ms);
-}
-
 /* With a timeout so long that the next look by itself is far away. */
 ELECTOR_TEST(a_member_takes_a_shard_at_once_when_it_hears_that_it_was_given_back)
 {

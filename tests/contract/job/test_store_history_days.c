@@ -7,11 +7,13 @@
 
 /* ---- keys ---- */
 
-static struct dt_insert insert(int64_t id, const char *key, unsigned char digest)
+/* Of a command, the key is its id. */
+static struct dt_insert insert_as(int64_t id, const char *key, unsigned char digest, bool by_command)
 {
     struct dt_insert in = {.job = {.id = id,
-                                   .topic = dt_str("orders"),
+                                   .topic = dt_str(by_command ? "others" : "orders"),
                                    .key = dt_str(key),
+                                   .by_command = by_command,
                                    .run_at_ms = now + DAY,
                                    .retry = dt_str("15s"),
                                    .ack_timeout_ms = 1000,
@@ -21,6 +23,11 @@ static struct dt_insert insert(int64_t id, const char *key, unsigned char digest
     memset(in.job.digest, digest, sizeof in.job.digest);
     OK(dt_store_insert(store, rows_of, 1, 5, &created_ms, &err));
     return in;
+}
+
+static struct dt_insert insert(int64_t id, const char *key, unsigned char digest)
+{
+    return insert_as(id, key, digest, false);
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, begin, NULL)
@@ -45,23 +52,6 @@ FRESH_TEST(the_key_of_an_archived_job_is_in_use_until_it_expires)
     OK(dt_store_get(store, id, &arena, &job, &err)); /* kept all the same */
 }
 
-static struct dt_insert insert_by_command(int64_t id, const char *name, unsigned char digest)
-{
-    struct dt_insert in = {.job = {.id = id,
-                                   .topic = dt_str("others"),
-                                   .key = dt_str(name),
-                                   .by_command = true,
-                                   .run_at_ms = now + DAY,
-                                   .retry = dt_str("15s"),
-                                   .ack_timeout_ms = 1000,
-                                   .payload = dt_str("{}")}};
-    struct dt_insert *rows_of[] = {&in};
-    int64_t created_ms;
-    memset(in.job.digest, digest, sizeof in.job.digest);
-    OK(dt_store_insert(store, rows_of, 1, 5, &created_ms, &err));
-    return in;
-}
-
 FRESH_TEST(an_id_of_a_command_is_taken_as_long_as_its_jobs_key)
 {
     size_t done;
@@ -70,7 +60,7 @@ FRESH_TEST(an_id_of_a_command_is_taken_as_long_as_its_jobs_key)
                       (long long)finished(1, "succeeded", 20 * MINUTE));
     archive_due();
     assert_int_equal(archived.moved, 1);
-    struct dt_insert in = insert_by_command(IDS + 50, "k1", 'd');
+    struct dt_insert in = insert_as(IDS + 50, "k1", 'd', true);
     assert_int_equal(in.outcome, DT_INSERT_SAME);
     struct dt_command_job found = {.id = dt_str("k1")};
     OK(dt_store_command_jobs(store, &found, 1, &arena, &err));
@@ -78,7 +68,7 @@ FRESH_TEST(an_id_of_a_command_is_taken_as_long_as_its_jobs_key)
     assert_true(dt_str_is(found.topic, "orders") && found.attempt == 2);
     OK(dt_store_free_keys(store, now + 2 * DAY, 100, &done, &err));
     assert_int_equal(rows("command_ids"), 0);
-    in = insert_by_command(IDS + 51, "k1", 'e');
+    in = insert_as(IDS + 51, "k1", 'e', true);
     assert_int_equal(in.outcome, DT_INSERT_CREATED);
     mysql_fixture_run(&fx, "INSERT INTO command_ids (id, job_id) VALUES ('k2', %lld)",
                       (long long)finished(2, "succeeded", 20 * MINUTE));

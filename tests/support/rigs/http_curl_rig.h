@@ -19,7 +19,6 @@
 #define SHORT_MS  400
 #define MANY      1000
 #define MAX_BYTES (64u * 1024 * 1024)
-#define REPORT    "content-type: application/vnd.duetime.result+json\r\n"
 #define ADDRESS   "127.0.0.1"
 #if defined(__SANITIZE_THREAD__)
 #define MEMORY_MAX_KB (4096 * 1024)
@@ -72,13 +71,8 @@ static const struct said {
     bool kept;
 } said[] = {
     {"/200", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\ncontent-length: 4\r\n\r\nfine", true},
-    {"/202", "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n", true},
     {"/204", "HTTP/1.1 204\r\n\r\n", true},
     {"/old", "HTTP/1.0 200 OK\r\n\r\nfine", false},
-    {"/snoozed", "HTTP/1.1 200 OK\r\n" REPORT "\r\n{\"status\":\"snoozed\",\"retry_after\":\"PT5M\"}", false},
-    {"/snoozed-202", "HTTP/1.1 202 OK\r\n" REPORT "\r\n{\"status\":\"snoozed\",\"retry_after\":\"PT5M\"}", false},
-    {"/report-cut", "HTTP/1.1 200 OK\r\n" REPORT "content-length: 99\r\n\r\n{\"status\":\"succeeded\"}", false},
-    {"/report-malformed", "HTTP/1.1 200 OK\r\n" REPORT "\r\n{\"status\":", false},
     {"/302", "HTTP/1.1 302 Found\r\nlocation: /204\r\ncontent-length: 5\r\n\r\nthere", true},
     {"/307", "HTTP/1.1 307 Temporary Redirect\r\nlocation: /204\r\ncontent-length: 0\r\n\r\n", true},
     {"/401", "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic realm=\"x\"\r\ncontent-length: 0\r\n\r\n", true},
@@ -213,8 +207,6 @@ static inline bool handle_special(receiver_connection *c, const struct receiver_
         return say_line_of(c, n);
     if (sscanf(request->path, "/body/%u", &n) == 1)
         return say_body_of(c, "HTTP/1.1 200 OK\r\n\r\n", n);
-    if (sscanf(request->path, "/report/%u", &n) == 1)
-        return say_body_of(c, "HTTP/1.1 200 OK\r\n" REPORT "\r\n", n);
     if (strcmp(request->path, "/drip-head") == 0)
         return drip(c, "HTTP/1.1 200 OK\r\nx-a: b\r\nx-c: dddddddddddddddddddddddddddddddd\r\n");
     if (strcmp(request->path, "/drip-body") == 0)

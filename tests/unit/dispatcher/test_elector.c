@@ -218,17 +218,6 @@ static void lead_both(dt_elector *e)
     assert_int_equal(gained[0] + gained[1], 2);
 }
 
-STARTED_TEST(a_single_member_leads_all_shards)
-{
-    unsigned rank;
-    unsigned members;
-    lead_both(e);
-    assert_true(dt_elector_leads(e, 0) && dt_elector_leads(e, 1));
-    assert_true(dt_elector_rank(e, &rank, &members));
-    assert_int_equal(rank, 0);
-    assert_int_equal(members, 1);
-}
-
 STARTED_TEST(a_shard_with_a_leader_is_not_taken)
 {
     ask_for_shards(e);

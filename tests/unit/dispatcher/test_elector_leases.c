@@ -134,16 +134,6 @@ static void lead_both(dt_elector *e)
 
 /* ---- tests ---- */
 
-STARTED_TEST(a_single_member_leads_all_shards)
-{
-    unsigned rank, members;
-    lead_both(e);
-    assert_true(dt_elector_leads(e, 0) && dt_elector_leads(e, 1));
-    assert_true(dt_elector_rank(e, &rank, &members));
-    assert_int_equal(rank, 0);
-    assert_int_equal(members, 1);
-}
-
 STARTED_TEST(a_shard_held_by_another_member_is_not_led)
 {
     world.holder[1] = SOMEBODY;
