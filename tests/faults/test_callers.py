@@ -3,7 +3,6 @@ import random
 
 from harness.checker import now_ms
 from harness.load import under_load
-from harness.program import OwnApi
 from harness.rest import Rest
 from harness.soak import rfc3339
 from harness.storm import Storm
@@ -57,19 +56,3 @@ def test_row34_results_that_are_repeated_late_or_forged_change_nothing(stack, se
                 run.journal.ended(job, 1)
         assert rest.post(f"/v1/jobs/{int(made[0]) + (1 << 41)}/results", {"attempt": 1, "status": "succeeded"}).status == 404
         run.goes_on()
-
-
-def test_row34_without_the_scope_a_result_is_forbidden(stack, tmp_path):
-    own = OwnApi(stack, tmp_path / "own", "row34").start()
-    try:
-        tokens = {scope: own.command("--new-token", scope, "--scopes", scope).stdout.split()[-1] for scope in ("write", "report", "read")}
-        own.end()
-        own.start(ready=False)
-        of = lambda scope: Rest(own.url, token=tokens[scope])  # noqa: E731
-        job = of("write").make(topic="t", delay=0)["id"]
-        result = {"attempt": 1, "status": "succeeded"}
-        assert [of(scope).post(f"/v1/jobs/{job}/results", result).status for scope in ("read", "write", "report")] == [403, 403, 200]
-        assert Rest(own.url).post(f"/v1/jobs/{job}/results", result).status == 401
-        assert own.rows("SELECT state FROM jobs WHERE id = %s", job)[0]["state"] == "scheduled"
-    finally:
-        own.end()

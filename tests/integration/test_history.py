@@ -67,19 +67,6 @@ def test_a_finished_job_is_served_from_history(stack, api, topic, consume):
     assert api.get(f"/v1/topics/{topic}").json["counts"]["succeeded"] == 1
 
 
-def test_a_dead_job_is_redriven_from_history(stack, api, topic, consume):
-    consumer = consume(topic, rule=lambda arrival: {"status": "failed" if arrival.attempt < 3 else "succeeded"})
-    job = api.make(topic=topic, delay=0, retry=[1], key="k")
-    ended(api, job, "dead")
-    is_archived(stack, topic)
-    again = api.post(f"/v1/jobs/{job['id']}/redrive").json
-    assert (again["state"], again["attempt"]) == ("scheduled", 2)
-    consumer.wait(job["id"])
-    ended(api, job, "succeeded")
-    assert [one["status"] for one in api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"]] == ["failed", "failed", "succeeded"]
-    assert archived(stack, topic) == 0 and api.get(f"/v1/topics/{topic}/jobs/k").json["id"] == job["id"]
-
-
 def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack, api, topic):
     count = 6000
     ids = {line["id"] for line in api.batch([{"topic": topic, "delay": "PT1H", "key": f"k{n}"} for n in range(count)])}

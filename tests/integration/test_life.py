@@ -177,14 +177,6 @@ def test_a_cancelled_job_never_arrives_and_a_dispatched_job_cannot_be_cancelled(
     assert consumer.of(doomed["id"]) == []
 
 
-def test_retries_can_be_cancelled_while_the_attempt_runs(api, topic, consume):
-    consumer = consume(topic)
-    job = api.make(topic=topic, delay=0, retry=[100, 100])
-    consumer.wait(job["id"])
-    assert api.post(f"/v1/jobs/{job['id']}/cancel?retries=true").json["state"] == "dispatched"
-    assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed"}).json["state"] == "cancelled"
-
-
 def test_a_job_three_years_ahead_moved_to_now_arrives(api, topic, consume):
     consumer = consume(topic)
     job = api.make(topic=topic, delay="P1095D", payload=1)

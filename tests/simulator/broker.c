@@ -942,11 +942,6 @@ static bool take_letter(const struct dt_kafka_message *m)
     return true;
 }
 
-static bool is_letter(const struct dt_kafka_message *m)
-{
-    return m->n_headers > 1; /* what is put aside has its reason alone */
-}
-
 /* A message that was refused: none comes with an answer that is wanted. */
 static bool take_rejected(const struct dt_kafka_message *m)
 {
@@ -966,7 +961,7 @@ static bool take_notice(const struct dt_kafka_message *m)
 {
     if (dt_str_is(m->topic, "sim.commands.rejected"))
         return take_rejected(m);
-    return is_letter(m) ? take_letter(m) : take_nonsense(m);
+    return m->n_headers > 1 ? take_letter(m) : take_nonsense(m); /* what is put aside has its reason alone */
 }
 
 /* Of a batch some may have arrived when nothing more is heard of the others. */

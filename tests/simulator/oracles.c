@@ -43,11 +43,6 @@ uint64_t history_kept;
 /* Halting is an answer only to a history that was lost. */
 bool history_lost;
 
-static bool may_be_halted(void)
-{
-    return history_lost;
-}
-
 /* As MySQL says now. */
 static struct dt_shard_map map;
 
@@ -244,7 +239,7 @@ const char *oracles_unrest(const struct dt_config *config)
         const struct row *row = table_find(shards, i);
         if (!is(row, "inflight", "[]") && !halted(i))
             return "a list is not settled";
-        if (halted(i) && !may_be_halted())
+        if (halted(i) && !history_lost)
             return "a shard is halted";
         if (i >= map.shards && !cell_null(row, "owner") && !halted_from(i))
             return "a shard that is not named any more was not given up";

@@ -513,12 +513,6 @@ ELECTOR_TEST(setting_the_hosts_clock_moves_no_shard)
     assert_int_equal(overlaps, 0);
 }
 
-static bool has_place(const struct player *p)
-{
-    unsigned rank, members;
-    return dt_elector_rank(p->elector, &rank, &members);
-}
-
 ELECTOR_TEST(the_rank_is_unknown_until_the_server_answers_and_is_kept_during_an_outage)
 {
     unsigned rank = 9, members = 9;
@@ -527,7 +521,7 @@ ELECTOR_TEST(the_rank_is_unknown_until_the_server_answers_and_is_kept_during_an_
     struct player *p = start(0);
     assert_false(dt_elector_rank(p->elector, &rank, &members));
     world->start();
-    AWAIT(has_place(p));
+    AWAIT(dt_elector_rank(p->elector, &rank, &members));
     AWAIT_SPLIT(4);
     world->kill();
     AWAIT(led_by(p) == 0);

@@ -1,16 +1,11 @@
-"""PUT ?replace=true: what becomes of the job that has the key, and the race with its dispatch."""
+"""PUT ?replace=true: what becomes of the job that has the key."""
 import collections
 import concurrent.futures
-import random
-import threading
 
 import pytest
 
-from harness.checker import now_ms
-from harness.consumer import TestConsumer
 from harness.problems import refused
 from harness.rest import Rest
-from harness.soak import rfc3339
 
 
 def path(topic, key="k", query="?replace=true"):
@@ -52,13 +47,6 @@ def test_a_replace_of_a_finished_job_creates_a_new_one_with_its_key(api, topic, 
         assert api.get(path(topic, query="")).json["id"] == new.json["id"], "a key that moved on stays with the newer job"
 
 
-def test_a_dispatched_job_is_too_late_to_replace(api, topic, dispatched):
-    job = dispatched(topic=topic, key="k")
-    problem = refused(api.put(path(topic), {"delay": "PT1H", "payload": 9}), 409, "too-late")
-    assert (problem["state"], problem["attempt"]) == ("dispatched", 1)
-    assert api.get(path(topic, query="")).json["id"] == job["id"]
-
-
 def test_an_invalid_body_replaces_nothing(api, topic):
     first = api.put(path(topic), {"delay": "PT1H"}).json
     refused(api.put(path(topic), {"delay": "never"}), 422, "invalid", "/delay")
@@ -79,38 +67,3 @@ def test_concurrent_replaces_of_a_free_key_make_one_job(stack, topic, db):
     job, = db("SELECT payload, version FROM jobs WHERE topic = %s", topic)
     last, = [answer.json for answer in answers if answer.json["version"] == 24]
     assert int(job["payload"]) == last["payload"] and job["version"] == 24
-
-
-def test_a_replace_at_the_due_time_reports_the_real_outcome(stack, topic):
-    """200: the new body alone is sent. Too late: the old one alone. 201: the old one was sent and done, and the new one follows."""
-    jobs, chance = 240, random.Random(topic)
-    consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=lambda arrival: {"status": "succeeded"})
-    rest = Rest(stack["DUETIME_URL_API1"])
-    start = int(now_ms()) + 2500
-    due = [start + chance.randrange(1500) for _ in range(jobs)]
-    made = rest.batch([{"topic": topic, "key": f"k{i}", "run_at": rfc3339(ms), "payload": "old", "ack_timeout": "PT1H"} for i, ms in enumerate(due)])
-    old = [line["id"] for line in made]
-
-    def replace(mine):
-        client = Rest(stack["DUETIME_URL_API2"])
-        answers = []
-        for ms, i in sorted((due[i], i) for i in mine):
-            threading.Event().wait(max(0, (ms + chance.uniform(-10, 25) - now_ms()) / 1000))
-            answers.append((i, client.put(path(topic, f"k{i}"), {"delay": 0, "payload": "new"})))
-        client.close()
-        return answers
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
-        answers = dict(pair for pairs in pool.map(replace, [range(jobs)[n::12] for n in range(12)]) for pair in pairs)
-    counted = collections.Counter(answer.status for answer in answers.values())
-    print(f"{jobs} replaces at the due instant: {counted}")
-    assert set(counted) <= {200, 201, 409}, answers
-    consumer.wait_count(jobs + counted[201], 60)
-    consumer.end()
-    sent = collections.defaultdict(list)
-    for arrival in consumer.all():
-        sent[arrival.job].append(arrival.value)
-    for i, answer in answers.items():
-        if answer.status == 201:
-            assert (sent[old[i]], sent[answer.json["id"]]) == ([b'"old"'], [b'"new"']), (i, answer)
-        else:
-            assert sent[old[i]] == [b'"new"' if answer.status == 200 else b'"old"'], (i, answer, sent[old[i]])

@@ -90,11 +90,6 @@ ELECTOR_TEST(a_member_whose_session_expires_loses_its_shards_and_joins_again)
     assert_int_equal(overlaps, 0);
 }
 
-static bool gained_again(const struct player *p)
-{
-    return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
-}
-
 ELECTOR_TEST(a_leader_node_deleted_by_hand_is_noticed)
 {
     char path[160];
@@ -106,7 +101,7 @@ ELECTOR_TEST(a_leader_node_deleted_by_hand_is_noticed)
     snprintf(path, sizeof(path), "/duetime/%s/leaders/2", installation);
     assert_int_equal(zoo_delete(zh, path, -1), ZOK);
     zookeeper_close(zh);
-    AWAIT(gained_again(p));
+    AWAIT(atomic_load(&p->lost) == 1 && led_by(p) == SHARDS);
 }
 
 ELECTOR_TEST(the_elector_has_a_name)

@@ -159,18 +159,12 @@ ELECTOR_TEST(lost_answers_cost_no_shard_and_no_member)
     assert_int_equal(overlaps, 0);
 }
 
-static bool gained_again(const struct player *p)
-{
-    look();
-    return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
-}
-
 ELECTOR_TEST(a_lease_deleted_by_hand_is_lost_and_taken_again)
 {
     start(0);
     AWAIT_SPLIT(4);
     mysql_fixture_run(&fx, "DELETE FROM leases WHERE shard = 2");
-    AWAIT(gained_again(&players[0]));
+    AWAIT((look(), atomic_load(&players[0].lost) == 1 && led_by(&players[0]) == SHARDS));
 }
 
 /* With a timeout so long that the next look by itself is far away. */

@@ -40,12 +40,6 @@ RIG_TEST(flushed_scripts_are_loaded_again_without_a_failed_call, private)
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
 }
 
-static bool pings(void *arg)
-{
-    struct fixture *fx = arg;
-    return dt_index_ping(fx->index, NULL) == DT_OK;
-}
-
 RIG_TEST(a_killed_server_is_unavailable_and_is_found_again, private)
 {
     put_one(fx, 1, 100);
@@ -53,7 +47,7 @@ RIG_TEST(a_killed_server_is_unavailable_and_is_found_again, private)
     UNAVAILABLE(dt_index_put(fx->index, &fx->map, &(struct dt_entry){2, 100, 0}, 1, FAR, true, &fx->err));
     assert_non_null(strstr(fx->err.text, fx->endpoints)); /* says which */
     redis_server_again(&fx->server);
-    AWAIT(pings(fx));
+    AWAIT(dt_index_ping(fx->index, NULL) == DT_OK);
     assert_int_equal(score(fx, 1), 0); /* it came back empty: the marker tells a leader */
     put_one(fx, 1, 100);
     assert_int_equal(score(fx, 1), 100);
@@ -188,12 +182,6 @@ static void *put_in_a_thread(void *arg)
     return (void *)(intptr_t)status;
 }
 
-static bool somebody_is_paused(void *arg)
-{
-    struct fixture *fx = arg;
-    return strstr(redis_fixture_text(fx->endpoints, 0, "INFO clients"), "blocked_clients:1") != NULL;
-}
-
 RIG_TEST(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again, private)
 {
     pthread_t thread;
@@ -203,7 +191,7 @@ RIG_TEST(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_ag
     OK(dt_index_ping(fx->index, &fx->err));
     redis_fixture_text(fx->endpoints, 0, "CLIENT PAUSE 120000 WRITE");
     assert_int_equal(pthread_create(&thread, NULL, put_in_a_thread, fx), 0);
-    AWAIT(somebody_is_paused(fx));
+    AWAIT(strstr(redis_fixture_text(fx->endpoints, 0, "INFO clients"), "blocked_clients:1"));
     end_connections(fx);
     redis_fixture_text(fx->endpoints, 0, "CLIENT UNPAUSE");
     assert_int_equal(pthread_join(thread, &status), 0);

@@ -90,12 +90,6 @@ static void will_tell(struct exchange *x, int64_t in_us)
     x->body = bodies[rnd_in(0, 4)];
 }
 
-static void will_break(struct exchange *x, int64_t in_us)
-{
-    x->end = DT_HTTP_BROKEN;
-    x->next_us = now_us + in_us;
-}
-
 static void decide(struct exchange *x)
 {
     const int64_t us = one_in(3) ? rnd_in(0, 3 * MS) : rnd_in(1 * MS, 900 * MS);
@@ -131,7 +125,8 @@ static void decide(struct exchange *x)
         will_tell(x, us);
         break;
     case 7:
-        will_break(x, us);
+        x->end = DT_HTTP_BROKEN;
+        x->next_us = now_us + us;
         break;
     default:
         will_answer(x, us, 200);

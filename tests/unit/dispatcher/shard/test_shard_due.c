@@ -96,11 +96,6 @@ STUB(const char *, dt_index_home, (const dt_index *index, unsigned shard), "redi
 
 /* ---- MySQL ---- */
 
-static bool stands_after(const struct dt_due *row, int64_t ms, int64_t id)
-{
-    return row->next_ms > ms || (row->next_ms == ms && row->id > id);
-}
-
 dt_status dt_store_scan_shard(dt_store *, struct dt_shard_scan *scan, struct dt_error *err)
 {
     const int64_t after_ms = scan->after_ms, after_id = scan->after_id;
@@ -110,7 +105,9 @@ dt_status dt_store_scan_shard(dt_store *, struct dt_shard_scan *scan, struct dt_
     scan->n = 0;
     scan->end = true;
     for (size_t i = 0; i < fake.n_rows; i++) {
-        if (!stands_after(&fake.rows[i], after_ms, after_id) || fake.rows[i].next_ms > scan->now_ms)
+        const struct dt_due *row = &fake.rows[i];
+        const bool stands_after = row->next_ms > after_ms || (row->next_ms == after_ms && row->id > after_id);
+        if (!stands_after || row->next_ms > scan->now_ms)
             continue;
         if (scan->n == scan->limit) {
             scan->end = false;
