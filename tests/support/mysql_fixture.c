@@ -28,14 +28,14 @@ void mysql_fixture_make(struct mysql_fixture *fx, const char *prefix)
     memset(fx, 0, sizeof *fx);
     if (!getenv("DUETIME_MYSQL_SOCKET") && !getenv("DUETIME_MYSQL_PORT"))
         fail_msg("DUETIME_MYSQL_SOCKET or DUETIME_MYSQL_PORT must name a server for tests (see tests/run)");
-    MYSQL_FIXTURE_OK(dt_config_load(&fx->config, NULL, &err), &err);
+    OK(dt_config_load(&fx->config, NULL, &err));
     /* A test meets a limit only if it asks for it, not because it or the server was delayed. */
     fx->config.mysql_connect_timeout = fx->config.mysql_io_timeout = 60000;
     fx->config.mysql_idle_transaction_timeout = 600000;
     snprintf(fx->database, sizeof fx->database, "dt_%.20s_%ld_%u", prefix, (long)getpid(), ++made);
     name_database(fx, "information_schema");
     MYSQL_FIXTURE_OK(dt_db_library_init(), NULL);
-    MYSQL_FIXTURE_OK(dt_db_open(&fx->config, &fx->db, &err), &err);
+    OK(dt_db_open(&fx->config, &fx->db, &err));
     mysql_fixture_run(fx, "CREATE DATABASE %s CHARACTER SET utf8mb4", fx->database);
     mysql_fixture_run(fx, "USE %s", fx->database);
     name_database(fx, fx->database);
@@ -45,7 +45,7 @@ void mysql_fixture_migrate(struct mysql_fixture *fx)
 {
     struct dt_error err = {0};
     dt_store *store = mysql_fixture_store(fx);
-    MYSQL_FIXTURE_OK(dt_store_migrate(store, NULL, &err), &err);
+    OK(dt_store_migrate(store, NULL, &err));
     dt_store_free(store);
 }
 
@@ -64,7 +64,7 @@ static void wake(struct mysql_fixture *fx)
 {
     struct dt_error err = {0};
     if (!dt_db_alive(fx->db) || dt_db_ping(fx->db, NULL))
-        MYSQL_FIXTURE_OK(dt_db_reconnect(fx->db, &err), &err);
+        OK(dt_db_reconnect(fx->db, &err));
 }
 
 static size_t format(char sql[SQL_MAX], const char *fmt, va_list args) DT_PRINTF(2, 0);
@@ -84,14 +84,14 @@ void mysql_fixture_run(struct mysql_fixture *fx, const char *fmt, ...)
     size_t n = format(sql, fmt, args);
     va_end(args);
     wake(fx);
-    MYSQL_FIXTURE_OK(dt_db_script(fx->db, (struct dt_str){sql, n}, &err), &err);
+    OK(dt_db_script(fx->db, (struct dt_str){sql, n}, &err));
 }
 
 static const char *query_text(struct mysql_fixture *fx, const char *sql, char *buf, size_t cap)
 {
     struct dt_error err = {0};
     wake(fx);
-    MYSQL_FIXTURE_OK(dt_db_query_text(fx->db, dt_str(sql), &err), &err);
+    OK(dt_db_query_text(fx->db, dt_str(sql), &err));
     buf[0] = '\0';
     if (dt_db_next(fx->db) && !dt_db_is_null(fx->db, 0)) {
         struct dt_str cell = dt_db_bytes(fx->db, 0);
@@ -99,7 +99,7 @@ static const char *query_text(struct mysql_fixture *fx, const char *sql, char *b
         memcpy(buf, cell.p, cell.n);
         buf[cell.n] = '\0';
     }
-    MYSQL_FIXTURE_OK(dt_db_end(fx->db, &err), &err);
+    OK(dt_db_end(fx->db, &err));
     return buf;
 }
 

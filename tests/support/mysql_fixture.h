@@ -50,6 +50,7 @@ int64_t mysql_fixture_number(struct mysql_fixture *fx, const char *fmt, ...) DT_
 /* The same as text into buf, empty when there is none or it is NULL. */
 const char *mysql_fixture_text(struct mysql_fixture *fx, char *buf, size_t cap, const char *fmt, ...) DT_PRINTF(4, 5);
 
-/* Fails the test with err's text unless status is OK. */
+/* Fails the test with err's text unless status is DT_OK; OK means the `err` that is in scope. */
 #define MYSQL_FIXTURE_OK(status, err) mysql_fixture_ok((status), (err), __FILE__, __LINE__)
+#define OK(status)                    MYSQL_FIXTURE_OK(status, &err)
 void mysql_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line);

@@ -6,8 +6,7 @@
 #include "support/job_rows.h"
 #include "support/wait.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
+#define S(text) DT_STR_LIT(text)
 
 static struct mysql_fixture fx;
 static dt_store *store;

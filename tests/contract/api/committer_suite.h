@@ -64,12 +64,12 @@ static inline void start(struct fixture *f)
     dt_refclock_init(&f->ref, clock);
     f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = f->clock, .ref = &f->ref};
     dt_store_free(store);
-    MYSQL_FIXTURE_OK(dt_store_new(&f->mysql.config, &f->ref, &store), &err);
-    MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
+    OK(dt_store_new(&f->mysql.config, &f->ref, &store));
+    OK(dt_store_ping(store, &err));
     dt_store_free(store);
-    MYSQL_FIXTURE_OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics), &err);
-    MYSQL_FIXTURE_OK(dt_index_writer_start(&f->env, f->topics, &f->index, &err), &err);
-    MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err), &err);
+    OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics));
+    OK(dt_index_writer_start(&f->env, f->topics, &f->index, &err));
+    OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err));
 }
 
 static inline void make(struct fixture *f)

@@ -131,7 +131,7 @@ RIG_TEST(ids_repeated_by_a_restored_server_are_replaced)
     set_next_number(f, AHEAD_OF_THE_CLOCK);
     struct dt_error err = {0};
     f->mysql.config.api_committers = 1;
-    MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err), &err);
+    OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err));
     prepare(f, &call, "t", 3);
     submit(f, &call);
     assert_int_equal(call.unit.status, DT_OK);
@@ -158,7 +158,7 @@ RIG_TEST(a_restored_server_hands_out_no_block_of_ids_twice)
     AWAIT(mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") >= number);
     set_next_number(f, copy);
     mysql_fixture_run(&f->mysql, "DELETE FROM jobs"); /* done, and moved to history */
-    MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &other, &err), &err);
+    OK(dt_committer_start(&f->env, f->topics, f->index, &other, &err));
     prepare(f, &others, "t", 3);
     dt_committer_submit(other, &others.unit);
     AWAIT_ANSWER(&others.answers);

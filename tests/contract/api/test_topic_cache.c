@@ -10,8 +10,7 @@
 
 static struct dt_error err;
 
-#define OK(call) MYSQL_FIXTURE_OK(call, &err)
-#define READERS  8
+#define READERS 8
 
 static const struct dt_caller anybody = {.scopes = DT_SCOPE_WRITE | DT_SCOPE_ALL_TOPICS};
 

@@ -14,9 +14,8 @@
 #include "support/job_rows.h"
 #include "support/mysql_wire.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define SHARDS     4
-#define HOUR       INT64_C(3600000)
+#define SHARDS 4
+#define HOUR   INT64_C(3600000)
 
 struct rig {
     struct mysql_fixture fx;

@@ -7,10 +7,9 @@
 #include "support/mysql_fixture.h"
 #include "support/wait.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define OWNER      "host:7"
-#define WAIT_MS    1500  /* timeout of waits that no event ends */
-#define LONG_MS    40000 /* timeout of waits that an event ends, on a busy machine too */
+#define OWNER   "host:7"
+#define WAIT_MS 1500  /* timeout of waits that no event ends */
+#define LONG_MS 40000 /* timeout of waits that an event ends, on a busy machine too */
 
 struct rig {
     struct mysql_fixture fx;

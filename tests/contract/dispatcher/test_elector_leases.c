@@ -10,8 +10,6 @@
 #include "support/tcp_proxy.h"
 #include "support/zk_fixture.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-
 enum { PERIOD_MS = TIMEOUT_MS * 3 / 10 };
 
 static struct mysql_fixture fx;

@@ -8,15 +8,14 @@
 #include "support/job_rows.h"
 #include "support/redis_fixture.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define BATCH      10
-#define SCAN       (DT_SCAN_BATCHES * BATCH)
-#define TOPICS     24
-#define MANY       40 /* jobs of a topic: all but the last of these have so many */
-#define FEW        4
-#define JOBS       ((TOPICS - 1) * MANY + FEW)
-#define SCANS      1500
-#define SECOND     INT64_C(1000000)
+#define BATCH  10
+#define SCAN   (DT_SCAN_BATCHES * BATCH)
+#define TOPICS 24
+#define MANY   40 /* jobs of a topic: all but the last of these have so many */
+#define FEW    4
+#define JOBS   ((TOPICS - 1) * MANY + FEW)
+#define SCANS  1500
+#define SECOND INT64_C(1000000)
 
 static struct mysql_fixture fx;
 static struct redis_server redis;

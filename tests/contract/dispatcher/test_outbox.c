@@ -130,7 +130,7 @@ static dt_status ask(void *, struct dt_str topic, int64_t, struct dt_error *)
 static void start_sender(const struct dt_outbox_kind *kind)
 {
     static const struct dt_outbox_kafka to_kafka = {.send = send_to_kafka, .ask = ask, .letter = dt_message_of_notice};
-    MYSQL_FIXTURE_OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err), &err);
+    OK(dt_store_chores_start(&stores, &hand_clock, "chores", 1, &chores, &err));
     const struct dt_outbox_env env = {.kind = kind,
                                       .chores = chores,
                                       .config = &config,
@@ -138,7 +138,7 @@ static void start_sender(const struct dt_outbox_kind *kind)
                                       .installation = kafka.env.installation,
                                       .kafka = &to_kafka,
                                       .ours = sends_shard};
-    MYSQL_FIXTURE_OK(dt_outbox_start(&env, &outbox), &err);
+    OK(dt_outbox_start(&env, &outbox));
 }
 
 static void start(void)
@@ -163,7 +163,7 @@ static void open_all(void)
     config.kafka_brokers = kafka.config.kafka_brokers;
     config.kafka_transaction_timeout = kafka.config.kafka_transaction_timeout;
     kafka.env.config = &config;
-    MYSQL_FIXTURE_OK(dt_notice_producer_new(&kafka.env, &notices, &err), &err);
+    OK(dt_notice_producer_new(&kafka.env, &notices, &err));
 }
 
 static void close_all(void)

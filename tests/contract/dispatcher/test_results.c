@@ -155,7 +155,7 @@ static void start(void)
                                        .place = place,
                                        .outbox = outbox,
                                        .index_entries_lost = index_entries_lost};
-    MYSQL_FIXTURE_OK(dt_results_start(&env, &results, &err), &err);
+    OK(dt_results_start(&env, &results, &err));
 }
 
 static void stop(void)
@@ -178,10 +178,10 @@ static void open_all(void)
     kafka.env.config = &config;
     dt_shard_map_init(&map, 1, SHARDS);
     dt_refclock_init(&ref, dt_clock_system());
-    MYSQL_FIXTURE_OK(dt_notice_producer_new(&kafka.env, &notices, &err), &err);
-    MYSQL_FIXTURE_OK(dt_index_new(&config, kafka.installation, dt_clock_system(), &index_of_test, &err), &err);
-    MYSQL_FIXTURE_OK(dt_store_new(&config, &ref, &onlooker), &err);
-    MYSQL_FIXTURE_OK(dt_store_ping(onlooker, &err), &err);
+    OK(dt_notice_producer_new(&kafka.env, &notices, &err));
+    OK(dt_index_new(&config, kafka.installation, dt_clock_system(), &index_of_test, &err));
+    OK(dt_store_new(&config, &ref, &onlooker));
+    OK(dt_store_ping(onlooker, &err));
 }
 
 static void close_all(void)
@@ -257,7 +257,7 @@ static void report_all(int64_t first, int64_t last)
         messages[i] =
             (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("k"), .value = dt_str(values[i])};
     }
-    MYSQL_FIXTURE_OK(__real_dt_notice_producer_send(notices, messages, n, sent, WAIT_MS, &err), &err);
+    OK(__real_dt_notice_producer_send(notices, messages, n, sent, WAIT_MS, &err));
     free(messages);
     free(values);
     free(sent);
@@ -287,16 +287,16 @@ static void keep_locked(const char *where)
 {
     char sql[200];
     fx.config.mysql_idle_transaction_timeout = 120000;
-    MYSQL_FIXTURE_OK(dt_db_open(&fx.config, &holder, &err), &err);
-    MYSQL_FIXTURE_OK(dt_db_script(holder, DT_STR_LIT("SET SESSION wait_timeout = 300"), &err), &err);
-    MYSQL_FIXTURE_OK(dt_db_begin(holder, &err), &err);
+    OK(dt_db_open(&fx.config, &holder, &err));
+    OK(dt_db_script(holder, DT_STR_LIT("SET SESSION wait_timeout = 300"), &err));
+    OK(dt_db_begin(holder, &err));
     snprintf(sql, sizeof sql, "UPDATE jobs SET payload = 'held' WHERE %s", where);
-    MYSQL_FIXTURE_OK(dt_db_script(holder, dt_str(sql), &err), &err);
+    OK(dt_db_script(holder, dt_str(sql), &err));
 }
 
 static void let_go(void)
 {
-    MYSQL_FIXTURE_OK(dt_db_commit(holder, &err), &err);
+    OK(dt_db_commit(holder, &err));
     dt_db_free(holder);
     holder = NULL;
 }

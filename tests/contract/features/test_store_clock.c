@@ -8,10 +8,9 @@
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define DAY_MS     INT64_C(86400000)
-#define NEAR_MS    30000 /* so much may pass on a busy machine */
-#define SYSTEM_MS  "CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)"
+#define DAY_MS    INT64_C(86400000)
+#define NEAR_MS   30000 /* so much may pass on a busy machine */
+#define SYSTEM_MS "CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)"
 
 static const char select_both[] = "SELECT " DT_SQL_NOW_MS ", " SYSTEM_MS;
 

@@ -5,7 +5,6 @@
 #include "events/events.h"
 #include "support/mysql_fixture.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define DAY_MS     INT64_C(86400000)
 #define TODAY      INT64_C(20000) /* the number of a day */
 #define NOON_MS    (TODAY * DAY_MS + DAY_MS / 2)

@@ -7,8 +7,7 @@
 #include "features/figures/figures.h"
 #include "support/mysql_fixture.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define AT_MS      (DT_COARSE_MS * 6000000)
+#define AT_MS (DT_COARSE_MS * 6000000)
 
 struct rig {
     struct mysql_fixture fx;

@@ -6,9 +6,8 @@
 #include "features/quotas/quotas.h"
 #include "support/mysql_fixture.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define TOKENS     3
-#define ROUNDS     40
+#define TOKENS 3
+#define ROUNDS 40
 
 static struct dt_quota_claim claim_of(int64_t token, int64_t demand)
 {

@@ -9,8 +9,6 @@
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-
 TEST(tokens_are_added_listed_and_revoked)
 {
     struct mysql_fixture fx;

@@ -32,18 +32,12 @@ struct fixture {
     struct dt_shard_set wake, whole, held, near; /* since forget_output */
 };
 
-#define OK(call)                                                                                                       \
-    do {                                                                                                               \
-        fx->err.text[0] = '\0';                                                                                        \
-        dt_status status_ = (call);                                                                                    \
-        if (status_ != DT_OK)                                                                                          \
-            fail_msg("%s: %s", #call, fx->err.text);                                                                   \
-    } while (0)
+#define FX_OK(call) MYSQL_FIXTURE_OK(call, &fx->err)
 
 static inline void open_reconciler(struct fixture *fx)
 {
     dt_reconciler_free(fx->r);
-    OK(dt_reconciler_new(&fx->mysql.config, fx->index, &fx->r, &fx->err));
+    FX_OK(dt_reconciler_new(&fx->mysql.config, fx->index, &fx->r, &fx->err));
 }
 
 static inline void begin(struct fixture *fx, bool private)
@@ -58,7 +52,7 @@ static inline void begin(struct fixture *fx, bool private)
     fx->mysql.config.redis_endpoints = strdup(fx->endpoints);
     fx->mysql.config.redis_timeout = WAIT_MS;
     fx->store = mysql_fixture_store(&fx->mysql);
-    OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &fx->index, &fx->err));
+    FX_OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &fx->index, &fx->err));
     dt_shard_map_init(&fx->map, 1, SHARDS);
     for (unsigned shard = 0; shard < SHARDS; shard++)
         dt_shard_set_add(&fx->leads, shard);
@@ -167,7 +161,7 @@ static inline int64_t score(struct fixture *fx, int64_t id)
 
 static inline void entry(struct fixture *fx, int64_t id, int64_t due_ms)
 {
-    OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id, due_ms, score(fx, id)}, 1, FAR, false, &fx->err));
+    FX_OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id, due_ms, score(fx, id)}, 1, FAR, false, &fx->err));
 }
 
 static inline void job(struct fixture *fx, int64_t id, int64_t next_ms)
@@ -192,7 +186,7 @@ static inline int64_t entries_below(struct fixture *fx, int64_t to_ms)
 {
     int64_t sum = 0, n;
     for (unsigned shard = 0; shard < fx->map.shards; shard++) {
-        OK(dt_index_count(fx->index, shard, 0, to_ms, &n, &fx->err));
+        FX_OK(dt_index_count(fx->index, shard, 0, to_ms, &n, &fx->err));
         sum += n;
     }
     return sum;

@@ -8,7 +8,7 @@ static bool is_where_its_row_says(struct fixture *fx, int64_t id)
     struct dt_entry wanted = {
         id, mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = %lld", (long long)id), 0};
     int64_t found = 0;
-    OK(dt_index_scores(fx->index, dt_shard_of(&fx->map, id), &wanted, 1, &found, &fx->err));
+    FX_OK(dt_index_scores(fx->index, dt_shard_of(&fx->map, id), &wanted, 1, &found, &fx->err));
     return found == wanted.due_ms;
 }
 
@@ -167,10 +167,10 @@ RIG_TEST(entries_of_another_shard_are_removed_from_a_set, shared)
     int64_t count;
     settle(fx);
     job(fx, 1, fx->now_ms + 4000);
-    OK(dt_index_add_missing(fx->index, wrong, &(struct dt_entry){1, fx->now_ms + 4000, 0}, 1, &fx->err));
+    FX_OK(dt_index_add_missing(fx->index, wrong, &(struct dt_entry){1, fx->now_ms + 4000, 0}, 1, &fx->err));
     a_period(fx);
     assert_int_not_equal(score(fx, 1), 0);
-    OK(dt_index_count(fx->index, wrong, 0, FAR, &count, &fx->err));
+    FX_OK(dt_index_count(fx->index, wrong, 0, FAR, &count, &fx->err));
     assert_int_equal(count, 0);
     expect_drift(fx, 0, 1, 0);
 }
@@ -281,7 +281,7 @@ RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
         a_period(fx);
         assert_int_equal(score(fx, 1), 0);
         assert_int_not_equal(score(fx, 2), 0);
-        OK(dt_index_held(fx->index, shard, &arena, &topics, &n, &fx->err));
+        FX_OK(dt_index_held(fx->index, shard, &arena, &topics, &n, &fx->err));
         assert_int_equal(n, 1);
         dt_arena_clear(&arena);
     }
@@ -290,7 +290,7 @@ RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
     assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:p", fx->installation, shard), 1);
 
     set_paused(fx, "p", false); /* resumed: its leader gives it back */
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("p"), 10, &next_ms, &fx->err));
+    FX_OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("p"), 10, &next_ms, &fx->err));
     assert_int_equal(next_ms, 0);
     a_period(fx);
     assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
@@ -307,12 +307,12 @@ RIG_TEST(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared
     settle(fx);
     row(fx, 1, "w", "scheduled", START - 1000); /* not paused: its leader has found out that it cannot be written */
     row(fx, other, "w", "scheduled", START - 1000);
-    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("w"), &held, 1, &fx->err));
+    FX_OK(dt_index_hold(fx->index, shard, DT_STR_LIT("w"), &held, 1, &fx->err));
     for (int i = 0; i < 2; i++)
         a_period(fx);
     assert_int_equal(score(fx, 1), 0);
     assert_int_not_equal(score(fx, other), 0); /* another shard's leader has not */
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("w"), 10, &next_ms, &fx->err));
+    FX_OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("w"), 10, &next_ms, &fx->err));
     for (int i = 0; i < 2; i++)
         a_period(fx);
     assert_int_not_equal(score(fx, 1), 0);
@@ -334,7 +334,7 @@ RIG_TEST(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, sh
     row(fx, other, "c", "scheduled", START - 1000);
     change_row(fx, 1, "callback_url = 'http://dead/one'");
     change_row(fx, other, "callback_url = 'http://live/one'");
-    OK(dt_index_hold(fx->index, shard, set, &held, 1, &fx->err));
+    FX_OK(dt_index_hold(fx->index, shard, set, &held, 1, &fx->err));
     for (int i = 0; i < 2; i++)
         a_period(fx);
     assert_int_equal(score(fx, 1), 0);
@@ -353,7 +353,7 @@ RIG_TEST(an_entry_that_is_parked_is_not_held_again, shared)
     const struct dt_entry parked = {1, START - 1000, 0};
     settle(fx);
     row(fx, 1, "h", "scheduled", START - 1000);
-    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked, 1, &fx->err));
+    FX_OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked, 1, &fx->err));
     fx->held = (struct dt_shard_set){0};
     for (int i = 0; i < 2; i++)
         a_period(fx);
@@ -379,8 +379,8 @@ RIG_TEST(surplus_entries_of_a_leader_are_not_counted_as_drift, shared)
     row(fx, ids[1], "h", "scheduled", START - 500);   /* this one is missing */
     parked[0] = (struct dt_entry){.id = 1, .due_ms = START - 1000};
     parked[1] = (struct dt_entry){.id = ids[0], .due_ms = START - 1000};
-    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked[0], 1, &fx->err));
-    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), &parked[1], 1, &fx->err));
+    FX_OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked[0], 1, &fx->err));
+    FX_OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), &parked[1], 1, &fx->err));
     for (int i = 0; i < 2; i++)
         a_period(fx);
     assert_int_equal(score(fx, 1), 0);
@@ -388,11 +388,11 @@ RIG_TEST(surplus_entries_of_a_leader_are_not_counted_as_drift, shared)
     assert_int_equal(score(fx, ids[1]), 0); /* its turn comes with the others of its topic */
     expect_drift(fx, 0, 0, 0);
     assert_true(dt_shard_set_has(&fx->held, shard)); /* its leader is told */
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h"), 10, &next_ms, &fx->err));
+    FX_OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h"), 10, &next_ms, &fx->err));
     assert_int_equal(next_ms, 0);
     assert_int_not_equal(score(fx, 1), 0);
     assert_int_not_equal(score(fx, ids[1]), 0);
-    OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), 10, &next_ms, &fx->err));
+    FX_OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("h" DT_HELD_TIMEOUTS), 10, &next_ms, &fx->err));
     assert_int_not_equal(score(fx, ids[0]), 0);
 }
 

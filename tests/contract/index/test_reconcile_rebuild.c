@@ -96,8 +96,8 @@ struct process {
 static struct process process_of(struct fixture *fx, unsigned first, unsigned last)
 {
     struct process p = {.fx = fx};
-    OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &p.index, &fx->err));
-    OK(dt_reconciler_new(&fx->mysql.config, p.index, &p.r, &fx->err));
+    FX_OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &p.index, &fx->err));
+    FX_OK(dt_reconciler_new(&fx->mysql.config, p.index, &p.r, &fx->err));
     for (unsigned shard = first; shard <= last; shard++)
         dt_shard_set_add(&p.leads, shard);
     return p;
@@ -129,7 +129,7 @@ static void process_loses(struct process *p, int64_t count, int64_t generation)
         const struct dt_marker marker = {1, shard, count, 1, 0, true, generation};
         if (!dt_shard_set_has(&p->leads, shard))
             continue;
-        OK(dt_index_mark(p->index, shard, marker, NULL, &intact, &gone, &fx->err));
+        FX_OK(dt_index_mark(p->index, shard, marker, NULL, &intact, &gone, &fx->err));
         dt_reconciler_lost(p->r, shard);
     }
 }
@@ -142,7 +142,7 @@ static bool process_is_whole(const struct process *p)
 static int64_t entries_of(struct fixture *fx, unsigned shard)
 {
     int64_t n;
-    OK(dt_index_count(fx->index, shard, 0, FAR, &n, &fx->err));
+    FX_OK(dt_index_count(fx->index, shard, 0, FAR, &n, &fx->err));
     return n;
 }
 

@@ -185,7 +185,7 @@ RIG_TEST(without_mysql_a_tick_returns_and_is_due_in_a_second, private)
     struct dt_config config = fx->mysql.config;
     dt_store *nowhere, *there = fx->store;
     config.mysql_socket = (char[]){"/nonexistent/mysql.sock"};
-    OK(dt_store_new(&config, NULL, &nowhere));
+    FX_OK(dt_store_new(&config, NULL, &nowhere));
     fx->store = nowhere;
     entry(fx, 1, START + 1000);
     for (int i = 0; i < 5; i++) { /* the first steps may need Redis only */

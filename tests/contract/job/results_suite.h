@@ -11,8 +11,7 @@
 #include "job/results/results.h"
 #include "support/job_rows.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
+#define S(text) DT_STR_LIT(text)
 
 static struct mysql_fixture fx;
 static dt_store *store;

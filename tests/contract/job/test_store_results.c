@@ -158,9 +158,9 @@ FRESH_TEST(after_kafka_was_removed_old_dead_letters_are_dropped)
     mysql_fixture_run(&fx,
                       "INSERT INTO messages (sender, kind, job_id, attempt, made_at) VALUES (0, 'dead', 1, 1, 1000), "
                       "(3, 'dead', 2, 1, 3000), (0, 'dead', 3, 1, 2000)");
-    MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 1, &done, &err), &err);
+    OK(dt_store_give_up_notices(store, 3000, 1, &done, &err));
     assert_int_equal(done, 1);
-    MYSQL_FIXTURE_OK(dt_store_give_up_notices(store, 3000, 10, &done, &err), &err);
+    OK(dt_store_give_up_notices(store, 3000, 10, &done, &err));
     assert_int_equal(done, 1);
     assert_int_equal(letters(2), 1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 1);

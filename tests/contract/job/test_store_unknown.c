@@ -9,8 +9,7 @@
 #include "support/mysql_wire.h"
 #include "topic/topics.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define FAR        "next_at = 4000000000000"
+#define FAR "next_at = 4000000000000"
 
 static struct mysql_fixture fx;
 static dt_store *store;

@@ -5,8 +5,6 @@
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-
 struct rig {
     struct mysql_fixture fx;
     dt_db *db;

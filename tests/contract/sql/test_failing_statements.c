@@ -161,7 +161,7 @@ static bool fails_at(const struct work *work, enum kind kind, unsigned n, int64_
     dt_status status = work->run();
     left[kind] = 0;
     if (!failed)
-        MYSQL_FIXTURE_OK(status, &err);
+        OK(status);
     else if (status != DT_OK && work->prepare && told(true) != before)
         fail_msg("%s: call %u failed, and some of it is there: %.200s", work->name, n, failed_call);
     else if (status == DT_OK && (kind != MEMORY || (work->prepare && told(false) != made)))
@@ -173,7 +173,7 @@ static void try_all(const struct work *works, size_t n_works)
 {
     for (size_t i = 0; i < n_works; i++) {
         begin_work(&works[i]);
-        MYSQL_FIXTURE_OK(works[i].run(), &err);
+        OK(works[i].run());
         const int64_t made = told(false);
         for (enum kind kind = STATEMENT; kind < KINDS; kind++) {
             unsigned n = 1;

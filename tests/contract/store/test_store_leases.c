@@ -8,8 +8,6 @@
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-
 enum { SHARDS = 4, TIMEOUT_MS = 60000, ONE = 11, TWO = 22 };
 
 struct rig {

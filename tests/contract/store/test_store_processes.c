@@ -8,8 +8,6 @@
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-
 struct rig {
     struct mysql_fixture fx;
     dt_store *store;

@@ -9,8 +9,6 @@
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-
 static _Atomic int logged;
 static void count_log(const char *)
 {

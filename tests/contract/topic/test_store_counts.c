@@ -15,10 +15,9 @@
 #include "topic/counts.h"
 #include "topic/topics.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define SHARDS     2
-#define DAY        (INT64_C(1) << 40)
-#define MINUTE     INT64_C(60000)
+#define SHARDS 2
+#define DAY    (INT64_C(1) << 40)
+#define MINUTE INT64_C(60000)
 
 static struct mysql_fixture fx;
 static dt_store *store;

@@ -12,9 +12,8 @@
 #include "topic/limits.h"
 #include "topic/topics.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define SHARDS     4
-#define JOBS       64
+#define SHARDS 4
+#define JOBS   64
 
 /* The leaders of two shards, each with a store of its own. */
 struct leader {

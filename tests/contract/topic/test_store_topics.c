@@ -10,8 +10,7 @@
 
 static struct dt_error err;
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
+#define S(text) DT_STR_LIT(text)
 
 struct rig {
     struct mysql_fixture fx;

@@ -6,9 +6,8 @@
 #include "support/mysql_wire.h"
 #include "support/wait.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define S(text)    DT_STR_LIT(text)
-#define MAKER      4711
+#define S(text) DT_STR_LIT(text)
+#define MAKER   4711
 
 enum { ROWS_MAX = 1200 };
 

@@ -1,30 +1,11 @@
 /* Configuration: order of sources, bad input of every kind with the text of its error, printing and reading back. */
 #include <unistd.h>
 
-#include "support/suite.h"
-
-#include "base/config.h"
+#include "support/rigs/config_rig.h"
 
 static struct dt_error err;
 
 extern char **environ;
-
-static char folder[] = "/tmp/duetime-test-config-XXXXXX";
-static char path[sizeof folder + 16], secret_path[sizeof folder + 16];
-
-static void make_folder(void)
-{
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/x.ini", folder);
-    snprintf(secret_path, sizeof secret_path, "%s/secret", folder);
-}
-
-static void remove_folder(void)
-{
-    unlink(path);
-    unlink(secret_path);
-    assert_int_equal(rmdir(folder), 0);
-}
 
 static void start(void)
 {
@@ -43,28 +24,6 @@ static void start(void)
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, start, NULL)
-
-static void write_file(const char *at, const char *text, size_t n)
-{
-    FILE *out = fopen(at, "w");
-    assert_non_null(out);
-    assert_int_equal(fwrite(text, 1, n, out), n);
-    assert_int_equal(fclose(out), 0);
-}
-
-static void write_ini(const char *text)
-{
-    write_file(path, text, strlen(text));
-}
-
-static struct dt_config loaded(const char *ini)
-{
-    struct dt_config config;
-    write_ini(ini);
-    if (dt_config_load(&config, path, &err))
-        fail_msg("%s", err.text);
-    return config;
-}
 
 /* The load fails, and its error has every one of the words (space separated where a word has none). */
 static void assert_refused(const char *ini, dt_status want, const char *const words[], size_t n)

@@ -1,29 +1,11 @@
 /* What connections are told by the configuration: secrets that change while the program runs, TLS, hosts. */
 #include <unistd.h>
 
-#include "support/suite.h"
+#include "support/rigs/config_rig.h"
 
 #include "base/addresses.h"
-#include "base/config.h"
 #include "base/secrets.h"
 #include "base/tls.h"
-
-static char folder[] = "/tmp/duetime-test-connection-XXXXXX";
-static char path[sizeof folder + 16], secret_path[sizeof folder + 16];
-
-static void make_folder(void)
-{
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/x.ini", folder);
-    snprintf(secret_path, sizeof secret_path, "%s/secret", folder);
-}
-
-static void remove_folder(void)
-{
-    unlink(path);
-    unlink(secret_path);
-    assert_int_equal(rmdir(folder), 0);
-}
 
 static void start(void)
 {
@@ -32,34 +14,16 @@ static void start(void)
 
 #define FRESH_TEST(name) TEST_WITH(name, start, NULL)
 
-static void write_file(const char *at, const char *text)
-{
-    FILE *out = fopen(at, "w");
-    assert_non_null(out);
-    assert_true(fputs(text, out) >= 0);
-    assert_int_equal(fclose(out), 0);
-}
-
 static void write_secret(const char *text)
 {
-    write_file(secret_path, text);
-}
-
-static struct dt_config loaded(const char *ini)
-{
-    struct dt_config config;
-    struct dt_error err = {0};
-    write_file(path, ini);
-    if (dt_config_load(&config, path, &err))
-        fail_msg("%s", err.text);
-    return config;
+    write_file(secret_path, text, strlen(text));
 }
 
 static void refused(const char *ini, const char *word)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    write_file(path, ini);
+    write_ini(ini);
     assert_int_equal(dt_config_load(&config, path, &err), DT_INVALID);
     if (!strstr(err.text, word))
         fail_msg("no \"%s\" in \"%s\"", word, err.text);
