@@ -32,9 +32,7 @@ static void make(void)
     static const dt_clock clock = {.mono_us = ticks};
     static struct rig rig;
     memset(&rig, 0, sizeof(rig));
-    mysql_fixture_make(&rig.fx, "topic_cache");
-    mysql_fixture_migrate(&rig.fx);
-    rig.store = mysql_fixture_store(&rig.fx);
+    mysql_fixture_open(&rig.fx, "topic_cache", 0, &rig.store);
     OK(dt_topic_cache_new(&rig.fx.config, &clock, &rig.cache));
     suite_state = &rig;
 }

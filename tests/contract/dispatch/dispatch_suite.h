@@ -36,10 +36,7 @@ struct rig {
 
 static inline void open_rig(struct rig *rig, unsigned shards)
 {
-    mysql_fixture_make(&rig->fx, "dispatch");
-    rig->fx.config.shards_count = shards;
-    mysql_fixture_migrate(&rig->fx);
-    rig->store = mysql_fixture_store(&rig->fx);
+    mysql_fixture_open(&rig->fx, "dispatch", shards, &rig->store);
     rig->other = mysql_fixture_store(&rig->fx);
     rig->writable = DT_WRITABLE_YES;
     rig->next_id = INT64_C(690) << 40;

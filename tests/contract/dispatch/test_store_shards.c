@@ -19,10 +19,7 @@ struct rig {
 
 static void setup(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "shards");
-    rig->fx.config.shards_count = 4;
-    rig->store = mysql_fixture_store(&rig->fx);
-    mysql_fixture_migrate(&rig->fx);
+    mysql_fixture_open(&rig->fx, "shards", 4, &rig->store);
 }
 
 static void teardown(struct rig *rig)

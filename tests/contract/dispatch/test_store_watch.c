@@ -46,12 +46,8 @@ static void know(struct rig *rig)
 
 static void setup(void)
 {
-    struct dt_error err = {0};
     struct rig *rig = calloc(1, sizeof(*rig));
-    mysql_fixture_make(&rig->fx, "store_watch");
-    rig->fx.config.shards_count = 4;
-    rig->store = mysql_fixture_store(&rig->fx);
-    OK(dt_store_migrate(rig->store, NULL, &err));
+    mysql_fixture_open(&rig->fx, "store_watch", 4, &rig->store);
     suite_state = rig;
 }
 

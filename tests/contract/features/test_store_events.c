@@ -16,9 +16,7 @@ static struct dt_error err;
 
 static void setup(void)
 {
-    mysql_fixture_make(&fx, "events");
-    mysql_fixture_migrate(&fx);
-    store = mysql_fixture_store(&fx);
+    mysql_fixture_open(&fx, "events", 0, &store);
 }
 
 static void teardown(void)

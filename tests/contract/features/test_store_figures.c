@@ -18,16 +18,12 @@ struct rig {
 
 static void setup(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "figures");
-    rig->store = mysql_fixture_store(&rig->fx);
-    mysql_fixture_migrate(&rig->fx);
+    mysql_fixture_open(&rig->fx, "figures", 0, &rig->store);
 }
 
 static void teardown(struct rig *rig)
 {
-    dt_arena_clear(&rig->arena);
-    dt_store_free(rig->store);
-    mysql_fixture_drop(&rig->fx);
+    mysql_fixture_close(&rig->fx, rig->store, &rig->arena);
 }
 
 #define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)

@@ -154,9 +154,7 @@ TEST(usage_is_summed_by_day_and_deleted_after_its_retention)
     OK(dt_store_usage_expire(store, now_ms, &err));
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM token_usage"), 2);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(day) FROM token_usage"), last_kept_ms);
-    dt_arena_clear(&arena);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_close(&fx, store, &arena);
 }
 
 SUITE(NULL, NULL)

@@ -7,19 +7,29 @@
 #include "topic/owners.h"
 #include "topic/topics.h"
 
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_arena arena;
 static struct dt_error err;
 
-TEST(tokens_are_added_listed_and_revoked)
+static void open_store(void)
 {
-    struct mysql_fixture fx;
-    struct dt_arena arena = {0};
+    mysql_fixture_open(&fx, "tokens", 0, &store);
+}
+
+static void close_store(void)
+{
+    mysql_fixture_close(&fx, store, &arena);
+}
+
+#define STORE_TEST(name) TEST_WITH(name, open_store, close_store)
+
+STORE_TEST(tokens_are_added_listed_and_revoked)
+{
     struct dt_token *tokens,
         a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("write,read"), .topics = DT_STR_LIT("x.,y.")};
     enum dt_token_rule rule;
     size_t n;
-    mysql_fixture_make(&fx, "tokens");
-    mysql_fixture_migrate(&fx);
-    dt_store *store = mysql_fixture_store(&fx);
     OK(dt_store_token_list(store, &arena, &tokens, &n, &rule, &err));
     assert_int_equal(n, 0);
     for (unsigned i = 0; i < sizeof a.hash; i++)
@@ -40,80 +50,56 @@ TEST(tokens_are_added_listed_and_revoked)
     assert_int_equal(dt_store_token_revoke(store, DT_STR_LIT("a"), &err), DT_NOT_FOUND);
     OK(dt_store_token_list(store, &arena, &tokens, &n, &rule, &err));
     assert_int_equal(n, 1);
-    dt_arena_clear(&arena);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
 }
 
-static enum dt_token_rule rule_now(dt_store *store, size_t *n)
+static enum dt_token_rule rule_now(size_t *n)
 {
-    struct dt_arena arena = {0};
     struct dt_token *tokens;
     enum dt_token_rule rule;
     OK(dt_store_token_list(store, &arena, &tokens, n, &rule, &err));
-    dt_arena_clear(&arena);
     return rule;
 }
 
-TEST(once_a_token_existed_tokens_are_required_until_waived)
+STORE_TEST(once_a_token_existed_tokens_are_required_until_waived)
 {
-    struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
-    mysql_fixture_make(&fx, "tokenrule");
-    mysql_fixture_migrate(&fx);
-    dt_store *store = mysql_fixture_store(&fx);
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_NEVER_MADE);
+    assert_int_equal(rule_now(&n), DT_TOKENS_NEVER_MADE);
     OK(dt_store_token_add(store, &a, &err));
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
+    assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
     assert_int_equal(dt_store_tokens_waive(store, &err), DT_EXISTS);
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
+    assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
     OK(dt_store_token_revoke(store, a.name, &err));
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
+    assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
     assert_int_equal(n, 0);
     OK(dt_store_tokens_waive(store, &err));
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_WAIVED);
+    assert_int_equal(rule_now(&n), DT_TOKENS_WAIVED);
     OK(dt_store_tokens_ask(store, &err));
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
+    assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
     OK(dt_store_tokens_waive(store, &err));
     OK(dt_store_token_add(store, &a, &err));
     mysql_fixture_run(&fx, "DELETE FROM api_tokens");
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
 }
 
-TEST(if_the_token_rule_cannot_be_read_a_token_is_required)
+STORE_TEST(if_the_token_rule_cannot_be_read_a_token_is_required)
 {
-    struct mysql_fixture fx;
     const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
-    mysql_fixture_make(&fx, "tokenrule");
-    mysql_fixture_migrate(&fx);
-    dt_store *store = mysql_fixture_store(&fx);
     mysql_fixture_run(&fx, "ALTER TABLE installation MODIFY token_rule INT NULL");
     mysql_fixture_run(&fx, "UPDATE installation SET token_rule = NULL");
-    assert_int_equal(rule_now(store, &n), DT_TOKENS_ASKED);
+    assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
     mysql_fixture_run(&fx, "DELETE FROM installation");
-    struct dt_arena arena = {0};
     struct dt_token *tokens;
     assert_int_equal(dt_store_token_list(store, &arena, &tokens, &n, NULL, &err), DT_SCHEMA);
     assert_int_equal(dt_store_token_add(store, &a, &err), DT_SCHEMA);
-    dt_arena_clear(&arena);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
 }
 
-TEST(damaged_token_rows_grant_nothing)
+STORE_TEST(damaged_token_rows_grant_nothing)
 {
-    struct mysql_fixture fx;
-    struct dt_arena arena = {0};
     struct dt_token *tokens,
         a = {.name = DT_STR_LIT("a"), .hash = {1}, .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
     size_t n;
-    mysql_fixture_make(&fx, "tokennull");
-    mysql_fixture_migrate(&fx);
-    dt_store *store = mysql_fixture_store(&fx);
     OK(dt_store_token_add(store, &a, &err));
     a.name = DT_STR_LIT("b");
     OK(dt_store_token_add(store, &a, &err));
@@ -127,21 +113,18 @@ TEST(damaged_token_rows_grant_nothing)
         assert_true(tokens[i].scopes.n == 0 && tokens[i].topics.n == 0);
     assert_int_equal(tokens[0].hash[0], 1);
     assert_int_equal(tokens[1].hash[0], 0);
-    dt_arena_clear(&arena);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
 }
 
 /* ---- owners ---- */
 
-static void make_topic(dt_store *store, const char *name)
+static void make_topic(const char *name)
 {
     OK(dt_store_topic_ensure(store, dt_str(name), NULL, &err));
 }
 
-static int64_t owner_of(struct mysql_fixture *fx, const char *topic)
+static int64_t owner_of(const char *topic)
 {
-    return mysql_fixture_number(fx, "SELECT owner FROM topics WHERE name = '%s'", topic);
+    return mysql_fixture_number(&fx, "SELECT owner FROM topics WHERE name = '%s'", topic);
 }
 
 static int64_t by_name(const char *topic)
@@ -149,74 +132,68 @@ static int64_t by_name(const char *topic)
     return dt_owner_by_name(dt_str(topic));
 }
 
-static int64_t version_of(struct mysql_fixture *fx)
+static int64_t version_of(void)
 {
-    return mysql_fixture_number(fx, "SELECT topics_version FROM installation");
+    return mysql_fixture_number(&fx, "SELECT topics_version FROM installation");
 }
 
-TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go)
+STORE_TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go)
 {
-    struct mysql_fixture fx;
     const struct dt_token atk = {
         .name = DT_STR_LIT("atk"), .hash = {1}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk")};
     const struct dt_token vip = {
         .name = DT_STR_LIT("vip"), .hash = {2}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk2.,shop.")};
-    mysql_fixture_make(&fx, "owners");
-    mysql_fixture_migrate(&fx);
-    dt_store *store = mysql_fixture_store(&fx);
-    make_topic(store, "atk1.x");
-    make_topic(store, "atk2.x");
-    make_topic(store, "shop.orders");
-    assert_int_equal(owner_of(&fx, "atk1.x"), by_name("atk1.x"));
+    make_topic("atk1.x");
+    make_topic("atk2.x");
+    make_topic("shop.orders");
+    assert_int_equal(owner_of("atk1.x"), by_name("atk1.x"));
 
-    int64_t version = version_of(&fx);
+    int64_t version = version_of();
     OK(dt_store_token_add(store, &atk, &err));
     dt_topic_owners_follow(store);
-    assert_int_not_equal(version_of(&fx), version);
-    const int64_t attacker = owner_of(&fx, "atk1.x");
+    assert_int_not_equal(version_of(), version);
+    const int64_t attacker = owner_of("atk1.x");
     assert_true(attacker > 0 && attacker != by_name("atk1.x"));
-    assert_int_equal(owner_of(&fx, "atk2.x"), attacker);
-    assert_int_equal(owner_of(&fx, "shop.orders"), by_name("shop.orders"));
+    assert_int_equal(owner_of("atk2.x"), attacker);
+    assert_int_equal(owner_of("shop.orders"), by_name("shop.orders"));
 
     OK(dt_store_token_add(store, &vip, &err));
     dt_topic_owners_follow(store);
-    const int64_t customer = owner_of(&fx, "shop.orders");
+    const int64_t customer = owner_of("shop.orders");
     assert_true(customer > 0 && customer != attacker);
-    assert_int_equal(owner_of(&fx, "atk2.x"), customer);
-    assert_int_equal(owner_of(&fx, "atk1.x"), attacker);
-    make_topic(store, "atk2.y");
-    make_topic(store, "atk3");
-    make_topic(store, "elsewhere");
-    assert_int_equal(owner_of(&fx, "atk2.y"), customer);
-    assert_int_equal(owner_of(&fx, "atk3"), attacker);
-    assert_int_equal(owner_of(&fx, "elsewhere"), by_name("elsewhere"));
+    assert_int_equal(owner_of("atk2.x"), customer);
+    assert_int_equal(owner_of("atk1.x"), attacker);
+    make_topic("atk2.y");
+    make_topic("atk3");
+    make_topic("elsewhere");
+    assert_int_equal(owner_of("atk2.y"), customer);
+    assert_int_equal(owner_of("atk3"), attacker);
+    assert_int_equal(owner_of("elsewhere"), by_name("elsewhere"));
 
     OK(dt_store_token_revoke(store, DT_STR_LIT("atk"), &err));
     dt_topic_owners_follow(store);
-    assert_int_equal(owner_of(&fx, "atk1.x"), by_name("atk1.x"));
-    assert_int_equal(owner_of(&fx, "atk2.x"), customer); /* it had a longer prefix than the token that went */
+    assert_int_equal(owner_of("atk1.x"), by_name("atk1.x"));
+    assert_int_equal(owner_of("atk2.x"), customer); /* it had a longer prefix than the token that went */
     OK(dt_store_token_add(store, &atk, &err));
     dt_topic_owners_follow(store);
-    assert_int_equal(owner_of(&fx, "atk1.x"), attacker);
-    assert_int_equal(owner_of(&fx, "atk2.x"), customer);
-    version = version_of(&fx);
+    assert_int_equal(owner_of("atk1.x"), attacker);
+    assert_int_equal(owner_of("atk2.x"), customer);
+    version = version_of();
     OK(dt_store_token_revoke(store, DT_STR_LIT("vip"), &err));
     dt_topic_owners_follow(store);
-    assert_int_not_equal(version_of(&fx), version);
-    assert_int_equal(owner_of(&fx, "atk2.x"), attacker);
-    assert_int_equal(owner_of(&fx, "shop.orders"), by_name("shop.orders"));
+    assert_int_not_equal(version_of(), version);
+    assert_int_equal(owner_of("atk2.x"), attacker);
+    assert_int_equal(owner_of("shop.orders"), by_name("shop.orders"));
 
-    version = version_of(&fx);
+    version = version_of();
     OK(dt_store_topic_owners_update(store, &err));
-    assert_int_equal(version_of(&fx), version);
+    assert_int_equal(version_of(), version);
     mysql_fixture_run(&fx, "UPDATE topics SET owner = 0 WHERE name <> 'atk2.y'"); /* as after a migration */
     OK(dt_store_topic_owners_update(store, &err));
-    assert_int_not_equal(version_of(&fx), version);
-    assert_int_equal(owner_of(&fx, "atk1.x"), attacker);
-    assert_int_equal(owner_of(&fx, "atk2.y"), attacker);
-    assert_int_equal(owner_of(&fx, "shop.orders"), by_name("shop.orders"));
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    assert_int_not_equal(version_of(), version);
+    assert_int_equal(owner_of("atk1.x"), attacker);
+    assert_int_equal(owner_of("atk2.y"), attacker);
+    assert_int_equal(owner_of("shop.orders"), by_name("shop.orders"));
 }
 
 SUITE(NULL, NULL)

@@ -21,17 +21,13 @@ static struct dt_arena waiting_texts; /* of results that were stored */
 
 static inline void open_store(void)
 {
-    mysql_fixture_make(&fx, "results");
-    mysql_fixture_migrate(&fx);
-    store = mysql_fixture_store(&fx);
+    mysql_fixture_open(&fx, "results", 0, &store);
     dt_shard_map_init(&map, 1, 4);
 }
 
 static inline void close_store(void)
 {
-    dt_arena_clear(&waiting_texts);
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_close(&fx, store, &waiting_texts);
 }
 
 static inline void empty_tables(void)

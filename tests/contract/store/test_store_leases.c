@@ -19,10 +19,7 @@ struct rig {
 static void setup(void)
 {
     struct rig *rig = calloc(1, sizeof(*rig));
-    mysql_fixture_make(&rig->fx, "store_leases");
-    rig->fx.config.shards_count = SHARDS;
-    rig->store = mysql_fixture_store(&rig->fx);
-    OK(dt_store_migrate(rig->store, NULL, &err));
+    mysql_fixture_open(&rig->fx, "store_leases", SHARDS, &rig->store);
     suite_state = rig;
 }
 

@@ -15,9 +15,7 @@ struct rig {
 
 static void setup(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "processes");
-    rig->store = mysql_fixture_store(&rig->fx);
-    mysql_fixture_migrate(&rig->fx);
+    mysql_fixture_open(&rig->fx, "processes", 0, &rig->store);
 }
 
 static void teardown(struct rig *rig)
