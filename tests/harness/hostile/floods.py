@@ -131,36 +131,29 @@ def unread_answers(target, deadline):
 
 # ---- batches ----
 
-def line_feeds(target, deadline):
-    """Ten batches of 200,000 empty lines at a time, whose answers nobody reads."""
-    request = target.batch(b"\n" * 200_000)
-
-    def ten():
-        wires = [target.connect() for _ in range(10)]
+def sent_and_left(target, deadline, count, request, after):
+    """So many clients at a time send that and leave so many seconds later, whatever the answer is."""
+    def some():
+        wires = [target.connect() for _ in range(count)]
         try:
             for wire in wires:
                 wire.sendall(request)
-            time.sleep(0.5)
+            time.sleep(after)
         finally:
             close_all(wires)
-    return repeat(deadline, ten)
+    return repeat(deadline, some)
+
+
+def line_feeds(target, deadline):
+    """Ten batches of 200,000 empty lines at a time, whose answers nobody reads."""
+    return sent_and_left(target, deadline, 10, target.batch(b"\n" * 200_000), 0.5)
 
 
 def abandoned_batches(target, deadline):
     """Batches of which half a body arrives before the client leaves."""
     line = json.dumps({"topic": f"{target.prefix}abandoned", "delay": "P30D"}).encode() + b"\n"
     body = line * 2000
-    request = target.batch(body)[:-len(body) // 2]
-
-    def some():
-        wires = [target.connect() for _ in range(20)]
-        try:
-            for wire in wires:
-                wire.sendall(request)
-            time.sleep(0.2)
-        finally:
-            close_all(wires)
-    return repeat(deadline, some)
+    return sent_and_left(target, deadline, 20, target.batch(body)[:-len(body) // 2], 0.2)
 
 
 def array_batches(target, deadline):
