@@ -201,10 +201,6 @@ def test_in_a_crowd_the_client_that_waits_longest_is_disconnected_first(unhurrie
         assert wires
 
 
-@pytest.mark.parametrize("media, status", [("application/json; charset=utf-16", 415), ("application/json;charset=\"latin1\"", 415),
-                                           ("application/json; charset=UTF-8", 201), ("application/json; charset=\"utf-8\"", 201)])
-
-
 def test_small_answers_that_wait_to_be_sent_hold_only_their_own_bytes(own_apis, topic):
     """Reading a job holds what the largest would take, for as long as it is read, and eight are read at a time."""
     api = own_apis.beside("weights", {"limits.memory": 64 << 20, "limits.batch_body": 8 << 20, "http.threads": 1})
