@@ -99,6 +99,8 @@ def test_a_token_with_several_scopes_has_the_rights_of_each(callers, jobs):
     assert mixed.get(f"/v1/jobs/{job['id']}").status == 200
     assert mixed.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"}).json["outcome"] == "stale"
     refused(mixed.put("/v1/topics/in.side", {}), 403, "forbidden")
+    for kind, more in (("cancel", {}), ("reschedule", {"delay": "PT5H"}), ("redrive", {})):  # of whole prefixes: for admins
+        refused(mixed.post(f"/v1/jobs:{kind}", {"filter": {"topic": "in.*"}, **more}), 403, "forbidden")
 
 
 def test_health_needs_no_token(callers):
