@@ -99,7 +99,7 @@ BY_HAND = [
     (r"^scheduler/dispatch/(deadlines|fence|leader_candidates|leader_choose|leader_claim|leader_judge|leader_offers|leader_timeouts|leader_txn|store_outgoing|store_scan|store_takeover|topic_snapshot)\.c|^scheduler/job/inflight\.c", "contract/test_store_dispatch contract/test_store_refused contract/test_store_scans"),
     (r"^scheduler/mysql/\w+\.c", "contract/test_db contract/test_store_insert_faults contract/test_store_jobs contract/test_store_unknown"),
     (r"^dispatcher/deliver/kafka/\w+\.c", "contract/test_kafka_topics contract/test_kafka_results contract/test_kafka_producer contract/test_kafka_producer_refused contract/test_kafka_ledger integration/test_life"),
-    (r"^dispatcher/shard/\w+\.c", "unit/test_shard_due unit/test_shard_queues unit/test_shard_queues_held unit/test_shard_tell unit/test_shard_cursor contract/test_fair_queues integration/test_life integration/test_refused"),
+    (r"^dispatcher/shard/\w+\.c", "unit/test_shard_due unit/test_shard_queues unit/test_shard_queues_held unit/test_shard_tell unit/test_shard_cursor contract/test_fair_queues contract/test_shard_fence integration/test_life integration/test_refused"),
     (r"^scheduler/features/quotas/\w+\.c|^api/request/(meter|quotas)\.c|^api/rest/tokens_rest\.c", "unit/test_meter contract/test_store_quotas api/test_quotas"),
     (r"^scheduler/features/schedules/\w+\.c|^api/rest/schedules_rest\.c|^dispatcher/schedule_maker\.c|^scheduler/job/fire_key\.c", "unit/test_fire_plan unit/test_cron contract/test_store_schedules api/test_schedules integration/test_schedules"),
     (r"^scheduler/features/tokens/\w+\.c|^scheduler/dispatch/shards_store\.c|^scheduler/topic/topics_store\.c", "api/test_events"),
