@@ -93,7 +93,7 @@ struct dt_conn {
     bool request;  /* a request is under way */
     bool whole;    /* the whole request was read, or the rest of its body will not be read */
     bool answered; /* the whole response is in `out` or was sent */
-    bool waiting;  /* the owner was told that the client has left */
+    bool waiting;  /* no part of the body is passed to the owner until it calls dt_conn_go_on */
     bool listens;  /* dt_conn_listen was called */
     bool bare, old, keep, ends, expects;
     /* State between turns. */
