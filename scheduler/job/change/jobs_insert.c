@@ -640,7 +640,7 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
         return false;
     case DT_INSERT_RESERVED:
         report_invalid(faults, problem, "/key", "is reserved for the fires of a schedule");
-        problem->detail = DT_STR_LIT("the key is that of a schedule's fire");
+        problem->detail = DT_STR_LIT("the key belongs to a fire of a schedule");
         return false;
     case DT_INSERT_DELETING:
         *problem = dt_topic_deleting();
