@@ -478,6 +478,7 @@ static bool new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nght
     nghttp2_session_callbacks_set_send_data_callback(calls, add_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(calls, on_sent);
     nghttp2_option_set_no_auto_window_update(option, 1);
+    nghttp2_option_set_max_outbound_ack(option, 2 * NOISE_MOST); /* a flood is noticed and counted here first */
     nghttp2_option_set_no_closed_streams(option, 1);
     return nghttp2_session_server_new2(&h2->session, calls, h2, option) == 0 &&
            nghttp2_submit_settings(h2->session, NGHTTP2_FLAG_NONE, settings, 3) == 0 &&
