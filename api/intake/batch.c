@@ -29,7 +29,7 @@
 /* Reasons why a batch ends early, and the problem that its remaining elements get. */
 static const struct ending {
     enum dt_problem_type type;
-    bool answers_each; /* elements that still arrive get an answer each, not one together */
+    bool answers_each; /* each further element gets an answer; false: all of them get one answer together */
     const char *why;
 } endings[] = {
     [DT_BATCH_LATE] = {DT_PROBLEM_TIMEOUT, true, "the request's time has ended"},

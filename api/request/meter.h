@@ -8,9 +8,9 @@
  *
  * If a process has no share because the token was idle in this process for some seconds, it uses an equal part of the
  * quota (the quota divided by the number of live API processes), and asks for a share at once. The first share is at
- * most the equal part, so processes that start together do not take it from each other. If another process holds the
- * whole quota, the bucket is not filled until that process takes less, a second later. So a process that starts exceeds
- * its share once, by an equal part of one second's quota.
+ * most the equal part, so each of several processes that start together gets one. If another process holds the whole
+ * quota, that first share is 0, and the bucket is not filled until the other process takes less, a second later. So a
+ * process that starts exceeds its share once, by an equal part of one second's quota.
  *
  * The pending jobs are the jobs of the last count in MySQL and the jobs admitted since. Of the jobs that the quota
  * still allows, a process admits the share that it had when the count began. Without a share at that time, or before

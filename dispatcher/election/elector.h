@@ -34,8 +34,8 @@ struct dt_elector_events {
     /* The session ended, or the server did not answer for two thirds of the timeout: the shard's loop must step down at
      * once, because another process may already lead the shard. */
     void (*lost)(void *arg, unsigned shard);
-    /* Shards were given back, or this process has begun to leave, and the server does not notify members. Other
-     * processes should be notified, so that they call dt_elector_news before their next poll. May be NULL. */
+    /* This process has given shards back, or has begun to leave: the callback notifies the other processes, so that
+     * they call dt_elector_news before their next poll. Called only if the server notifies no members. May be NULL. */
     void (*moved)(void *arg);
 };
 

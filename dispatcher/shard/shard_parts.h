@@ -90,9 +90,9 @@ void dt_limit_memory_age(struct dt_limit_memory *memory, int64_t now_us);
  * A leader's cache of the topics of jobs. Without the cache, each job of a backlog would be looked up in MySQL when it
  * is parked in a held set, and again whenever it is in the due set. Pure.
  *
- * The cache is bounded; a lost entry costs one lookup. A job's topic never changes, but whether the job waits for its
- * report does. So only scheduled jobs are cached, and the leader removes the jobs that it is about to claim. The host
- * of a job's own callback_url may change too, so the cache only says that the job has such a URL.
+ * The cache is bounded; a lost entry costs one lookup. A job's topic never changes, but its state does. So only
+ * scheduled jobs are cached, and the leader removes the jobs that it is about to claim, because they then wait for a
+ * report. The host of a job's own callback_url may change too, so the cache only says that the job has such a URL.
  */
 
 #define DT_TOPIC_MEMORY_JOBS   65536 /* number of cached jobs; they take a megabyte, allocated only during a backlog */
@@ -333,7 +333,8 @@ struct dt_fair_queues {
     struct dt_fair_queue *parts; /* parts[i] is for queues[i] */
     size_t n_queues;
     uint32_t *of; /* for each entry of the due scan, the index of its queue */
-    /* If both readers of MySQL read: head: entries that were read at the cursor; rows: all entries. */
+    /* Set by dt_shard_hint_rows: head: number of entries that were read at the cursor; rows: number of all entries,
+     * with those read ahead of the cursor. Otherwise rows is 0. */
     size_t head, rows;
 };
 

@@ -229,8 +229,8 @@ dt_status dt_index_range(dt_index *index, unsigned shard, const struct dt_range 
 /* Counts the entries with from_ms <= score < to_ms. */
 dt_status dt_index_count(dt_index *index, unsigned shard, int64_t from_ms, int64_t to_ms, int64_t *n,
                          struct dt_error *err);
-/* Finds the scores of jobs' entries: at due_ms, and anywhere in the page that contains due_ms. scores[i] is 0 if entry
- * i was not found. */
+/* Finds the score that the job of each entry has in the set, which may differ from the entry's due_ms. Only the page
+ * that contains due_ms is searched. scores[i] is 0 if that page has no entry of the job. */
 dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n, int64_t *scores,
                           struct dt_error *err);
 /* Finds the scores of ids in a held set. scores[i] is 0 if entry i was not found. */

@@ -124,9 +124,9 @@ void dt_pool_tell_room(dt_hands *hands);
 /* Wakes up to `most` of the leaders that were refused places; they take turns. Returns whether further leaders wait. */
 bool dt_pool_tell_some(dt_hands *hands, size_t most);
 #define DT_POOL_PLACES_EACH 48 /* number of free places that is enough for a claim */
-/* Records that a place was given back. under_way: number of other running callbacks to the same host. The caller holds
- * the lock. Returns whether the caller should wake a leader, because enough places for a claim are free, or as many as
- * there are running callbacks. */
+/* Counts a place that was given back. under_way: number of other running callbacks to the same host. The caller holds
+ * the lock. When the count reaches DT_POOL_PLACES_EACH or under_way, it begins again at 0, and the call returns whether
+ * a leader was refused places and should be woken. Otherwise returns false. */
 bool dt_pool_came_back(dt_hands *hands, unsigned under_way);
 /* Returns whether a leader was woken for returned places since the last call. If not, the count of returned places
  * begins again at 0. */

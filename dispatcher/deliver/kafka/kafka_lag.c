@@ -13,7 +13,7 @@ enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 5000 };
 struct dt_result_lag {
     const struct dt_kafka_env *env;
     dt_kafka_on_demand *handle;
-    char topic[DT_KAFKA_TOPIC_MAX + 1]; /* name of the topic, and of the consumer group */
+    char topic[DT_KAFKA_TOPIC_MAX + 1]; /* the topic of results; its consumer group has the same name */
     /* Offset after each partition's last message, as last recorded (dt_result_lag_mark); NULL: not recorded. */
     rd_kafka_topic_partition_list_t *ends;
 };

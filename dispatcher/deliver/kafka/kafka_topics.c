@@ -160,7 +160,8 @@ static void store_findings(struct dt_kafka_lookups *l, const struct dt_kafka_fin
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         const struct dt_kafka_finding *f = &v[i];
         if (f->status == DT_BUSY) {
-            /* If the queue is full, the topic is dropped; a notified asker asks for it again. */
+            /* If the queue is full, the topic is not created now. Its askers are notified when another lookup ends, and
+             * then ask again. */
             (void)!dt_topic_queue_add(l->missing, dt_str(f->name), f->owner);
             continue;
         }

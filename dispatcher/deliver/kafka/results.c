@@ -453,7 +453,9 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     unsigned members;
     /* Before the process has seen an election, it has no share of the partitions, and reads nothing. */
     if (r->env.place(r->env.arg, &rank, &members)) {
-        if (rank != r->rank || members != r->members) { /* results from the new partitions may be stored in MySQL */
+        /* A process that read these partitions before may have stored results in MySQL. New results of the same jobs
+         * must not be applied before the stored ones. */
+        if (rank != r->rank || members != r->members) {
             r->deferred.some = true;
             r->deferred.next_us = 0;
         }

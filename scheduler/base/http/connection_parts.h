@@ -53,7 +53,7 @@ struct dt_conns {
     struct dt_conn *current; /* the connection whose turn it is; NULL: none */
     struct dt_conn *dead;    /* connections that were closed in this round */
     unsigned greetings;      /* number of handshakes in this round */
-    bool pressed;            /* dt_conns_press was called */
+    bool pressed;            /* memory is short: connections whose clients do not read are closed in this round */
     size_t n_listeners;
     struct dt_conn_listener listeners[DT_CONN_LISTENERS];
     char *in;             /* buffer of DT_CONN_IN bytes */

@@ -328,7 +328,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     return 0;
 }
 
-/* Leaves the guard (wire_guard.h) after libcurl has passed everything that it may write to the kernel. */
+/* Leaves the guard (wire_guard.h). Called when libcurl has written what the sockets accept now. */
 static void leave_wire_guard(dt_http_client *client)
 {
     if (dt_wire_guard_leave(client->guard))

@@ -30,7 +30,7 @@
 #define REMEMBERED  10000 /* most receivers that are kept without requests */
 #define QUIET_US    INT64_C(250000)
 #define CLOSING_US  (INT64_C(3600) * 1000000)
-#define FIRST_US    INT64_C(1000000) /* time after which another request replaces an unanswered first request */
+#define FIRST_US    INT64_C(1000000) /* after this time, a receiver's next request replaces an unanswered first one */
 #define DRAIN_BYTES 4096
 #define ESTABLISHED 1 /* TCP_ESTABLISHED of netinet/tcp.h, which conflicts with linux/tcp.h */
 

@@ -26,7 +26,7 @@ struct dt_json_node {
     enum dt_json_type type;
     struct dt_str raw;  /* the value's text, byte for byte */
     struct dt_str name; /* decoded name, if the parent is an object; else absent */
-    struct dt_str str;  /* decoded text of a string (terminated; absent if opaque); digits of a number */
+    struct dt_str str;  /* of a string: decoded text with a final NUL (opaque member: absent); of a number: digits */
     int64_t i;          /* value of an INT: a number without fraction or exponent that fits; other numbers are NUMBER */
     bool b;
     uint32_t n;    /* number of children of an array or object */

@@ -32,7 +32,7 @@
 
 #define REST_US      INT64_C(5000000) /* pause between two rounds of the judge */
 #define WATCH_US     INT64_C(2000000) /* pause if topics have limits, or an alert is active */
-#define SETTLE_US    INT64_C(1000000) /* pause if a figure has been above 0 for less than HOLDS_US */
+#define SETTLE_US    INT64_C(1000000) /* pause while a figure of the installation is above 0 */
 #define RENEWED_US   INT64_C(250000)  /* pause after the end of another process's lease, which it renews earlier */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)

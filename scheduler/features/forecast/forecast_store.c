@@ -10,7 +10,7 @@
 #include "forecast_parts.h"
 #include "mysql/statements.h"
 
-/* The later fires of a schedule, at even intervals. */
+/* The fires of a schedule after those that were computed one by one; they are assumed at even intervals. */
 struct evenly {
     struct dt_str topic; /* topic of the schedule's jobs */
     int64_t last_ms;

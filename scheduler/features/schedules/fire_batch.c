@@ -87,8 +87,9 @@ static bool is_fire_due(const struct dt_schedule *s, const struct dt_fire_plan *
     return s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms;
 }
 
-/* Returns the time of the last fire that is planned as "due soon". *half_ms: time of the fire in the middle of these,
- * if there are DT_FIRES_AHEAD; otherwise INT64_MAX. */
+/* Returns the time up to which fires count as due soon: when DT_FIRES_AHEAD more fires have passed, but at most
+ * 2 * DT_FIRES_AHEAD_MS from now. *half_ms: time of the middle one of these fires, or INT64_MAX if fewer are within
+ * that time. */
 static int64_t find_last_soon_fire_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
 {
     const int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;

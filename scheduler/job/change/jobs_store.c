@@ -26,7 +26,7 @@
 #include "mysql/statements.h"
 #include "store/store_internal.h"
 
-/* The work on one job: a change, or a read. */
+/* The arguments and the state of a change, or of a read, of one job. */
 struct change {
     int64_t id;
     struct dt_str topic; /* topic that the job must have; absent: any */
