@@ -33,7 +33,7 @@ struct attempts {
     struct dt_cursor_list cursor;
 };
 
-static struct change *change_new(struct dt_request *req)
+static struct change *make_change_state(struct dt_request *req)
 {
     struct change *change = dt_answer_state(req, sizeof(*change));
     if (change)
@@ -217,7 +217,7 @@ enum dt_next dt_handle_job_by_id(struct dt_request *req)
     int64_t id;
     if (!dt_answer_id(req, &id))
         return DT_REPLY;
-    struct change *change = change_new(req);
+    struct change *change = make_change_state(req);
     if (!change)
         return DT_REPLY;
     change->id = id;
@@ -250,7 +250,7 @@ enum dt_next dt_handle_key_get(struct dt_request *req)
     const char *reason = dt_key_check(req->params[1]);
     if (reason)
         return dt_answer_fault(req, "/key", reason);
-    struct change *change = change_new(req);
+    struct change *change = make_change_state(req);
     if (!change)
         return DT_REPLY;
     change->key = req->params[1];
@@ -263,7 +263,7 @@ enum dt_next dt_handle_job_cancel(struct dt_request *req)
     int64_t id;
     if (!dt_answer_id(req, &id) || !dt_answer_flag(req, "retries", &retries))
         return DT_REPLY;
-    struct change *change = change_new(req);
+    struct change *change = make_change_state(req);
     if (!change)
         return DT_REPLY;
     change->id = id;
@@ -276,7 +276,7 @@ enum dt_next dt_handle_job_patch(struct dt_request *req)
     int64_t id;
     if (!dt_answer_id(req, &id) || !dt_answer_clock(req))
         return DT_REPLY;
-    struct change *change = change_new(req);
+    struct change *change = make_change_state(req);
     if (!change)
         return DT_REPLY;
     change->id = id;

@@ -460,7 +460,7 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     return continue_operation(req, store);
 }
 
-static void release_operation(struct dt_request *req)
+static void free_operation_rows(struct dt_request *req)
 {
     struct operate *o = req->state;
     dt_arena_clear(&o->rows);
@@ -513,7 +513,7 @@ static enum dt_next submit_operation(struct dt_request *req, struct operate *o, 
     o->until_us = dt_earlier(wanted_us, req->deadline_us - 1000000);
     o->preview.ask = &o->body.ask;
     req->state = o;
-    req->cleanup = release_operation;
+    req->cleanup = free_operation_rows;
     return dt_workers_submit(req->api->workers, req, run);
 }
 

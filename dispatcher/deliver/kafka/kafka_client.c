@@ -31,7 +31,8 @@ static dt_status parse_claims(struct dt_str text, struct dt_kafka_token *out, st
             out->expires_ms = expires_s * 1000;
         snprintf(out->principal, sizeof(out->principal), "%s", subject.n ? subject.p : "duetime");
     } else {
-        status = dt_fail(err, status == DT_NOMEM ? DT_NOMEM : DT_MALFORMED, "its claims are not a JSON object");
+        status =
+            dt_fail(err, status == DT_NOMEM ? DT_NOMEM : DT_MALFORMED, "the claims of the JWT are not a JSON object");
     }
     dt_json_free(json);
     return status;

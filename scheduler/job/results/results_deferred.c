@@ -99,7 +99,7 @@ struct behind {
     size_t n;
 };
 
-static bool *find_wait_flag(const struct behind *b, int64_t job_id)
+static bool *find_deferred_flag(const struct behind *b, int64_t job_id)
 {
     const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof(*b->jobs), dt_by_job_id) : NULL;
     return at ? &b->waits[at - b->jobs] : NULL;
@@ -108,7 +108,7 @@ static bool *find_wait_flag(const struct behind *b, int64_t job_id)
 static dt_status mark_deferred_job(void *arg)
 {
     const struct behind *b = arg;
-    bool *waits = find_wait_flag(b, dt_db_i64(b->db, 0));
+    bool *waits = find_deferred_flag(b, dt_db_i64(b->db, 0));
     if (waits)
         *waits = true;
     return DT_OK;
@@ -116,7 +116,7 @@ static dt_status mark_deferred_job(void *arg)
 
 static bool waits_for_deferred_result(const struct behind *b, const struct dt_apply *a)
 {
-    const bool *waits = find_wait_flag(b, a->result.job_id);
+    const bool *waits = find_deferred_flag(b, a->result.job_id);
     return waits && *waits;
 }
 

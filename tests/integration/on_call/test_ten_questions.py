@@ -62,7 +62,7 @@ def asked(stack, api, topic):
     api.post("/v1/jobs:cancel", {"filter": {"topic": topic}})
 
 
-def test_the_table_has_ten_questions():
+def test_the_on_call_page_has_ten_questions():
     assert len(table()) == 10
 
 

@@ -17,7 +17,7 @@ function fieldsOf(topic) {
     {name: 'rate_limit', label: 'Max rate', value: value('rate_limit'), placeholder: '100/s'},
     {name: 'kafka_topic', label: 'Kafka topic', value: value('kafka_topic'), placeholder: topic?.effective.kafka_topic ?? 'its name'},
     {name: 'callback_url', label: 'Callback URL', value: value('callback_url'), placeholder: 'https://…'},
-    {name: 'callback_hosts', label: 'Secrets also sent to', value: topic?.callback_hosts?.join(', ') ?? '', hint: 'Other places that may get the headers and the signature of callbacks: https://hooks.example.com, …'},
+    {name: 'callback_hosts', label: 'Secrets also sent to', value: topic?.callback_hosts?.join(', ') ?? '', hint: 'Other origins, besides that of the callback URL, that may get the headers and the signature: https://hooks.example.com, …'},
     {name: 'callback_timeout', label: 'Callback timeout', value: value('callback_timeout'), placeholder: topic?.effective.callback_timeout ?? 'PT10S'},
   ];
 }

@@ -11,7 +11,7 @@ const VERBS = {
   reschedule: {does: 'Move', done: 'moved', preview: {shift: 'PT0S'}, fields: [
     {name: 'how', label: 'How', value: 'by', choices: ['by', 'to', 'at a time']},
     {name: 'when', label: 'By, or to', value: 'PT1H', required: true, hint: 'by: PT1H later, -P1D a day earlier. to: PT10M from now. at a time: 2026-11-26 09:00 (UTC).'},
-    {name: 'spread', label: 'Spread over', placeholder: 'PT10M', hint: 'Spreads the jobs evenly over this time; not with by.'},
+    {name: 'spread', label: 'Spread over', placeholder: 'PT10M', hint: 'Spreads the jobs evenly over this time. Not possible if How is "by".'},
   ]},
 };
 
