@@ -46,8 +46,7 @@ static dt_status scan_due_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int
     dt_assert_cmp(scan.n, <=, scan.limit);
     *n = scan.n;
     *next_ms = scan.next_ms;
-    if (status == DT_OK)
-        status = dt_shard_keep_marked(l, scan.marked, &err);
+    DT_THEN(status, dt_shard_keep_marked(l, scan.marked, &err));
     dt_shard_note_index(l, status, &err);
     return status;
 }
@@ -109,8 +108,7 @@ static dt_status scan_rows_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head
     part.scan = DT_SCAN_BATCHES * DEGRADED_SCAN;
     part.limit = DT_SCAN_BATCHES * max_batch_jobs(l) - n_head;
     dt_status status = read_due_rows(l, &part, n_head, err);
-    if (status == DT_OK)
-        status = dt_shard_hint_rows(l, n_head, n_head + part.n, err);
+    DT_THEN(status, dt_shard_hint_rows(l, n_head, n_head + part.n, err));
     if (status != DT_OK)
         return status;
     dt_shard_ahead_to(l, part.after_ms, part.after_id);

@@ -400,11 +400,9 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
         if (!l->orders.stop)
             status = dt_shard_tend_sender(l, err);
     }
-    if (status == DT_OK)
-        status = dt_shard_settle(l, err);
+    DT_THEN(status, dt_shard_settle(l, err));
     DT_FAIL_POINT_STATUS("step_down.settled", status, err);
-    if (status == DT_OK)
-        status = dt_store_step_down(l->store, &l->fence, err);
+    DT_THEN(status, dt_store_step_down(l->store, &l->fence, err));
     if (status == DT_OK)
         dt_shard_leave_index(l);
     if (status == DT_OK)
@@ -521,16 +519,11 @@ static dt_status make_loop_parts(dt_shard_loop *l)
     l->lost.v = calloc(batch, sizeof(*l->lost.v));
     dt_status status =
         l->fair.hints && l->due.entries && l->due.rows && l->lost.v ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
-    if (status == DT_OK)
-        status = dt_store_new(l->env->config, l->env->ref, &l->store);
-    if (status == DT_OK)
-        status = dt_index_new(l->env->config, l->env->installation, l->env->clock, &l->index, &err);
-    if (status == DT_OK)
-        status = dt_topic_snapshot_new(&l->snapshot);
-    if (status == DT_OK)
-        status = dt_delivery_new(&delivery, &l->delivery);
-    if (status == DT_OK)
-        status = dt_sender_start(&l->sender, l->delivery, on_sender_done, l);
+    DT_THEN(status, dt_store_new(l->env->config, l->env->ref, &l->store));
+    DT_THEN(status, dt_index_new(l->env->config, l->env->installation, l->env->clock, &l->index, &err));
+    DT_THEN(status, dt_topic_snapshot_new(&l->snapshot));
+    DT_THEN(status, dt_delivery_new(&delivery, &l->delivery));
+    DT_THEN(status, dt_sender_start(&l->sender, l->delivery, on_sender_done, l));
     return status == DT_OK ? dt_hands_claims_new(l->env->servers->hands, l->shard, &l->claims) : status;
 }
 

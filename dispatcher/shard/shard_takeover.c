@@ -150,8 +150,7 @@ static dt_status finish_sender_opening(dt_shard_loop *l, struct dt_error *err)
         status = settle_takeover(l, &s->found, err);
     }
     DT_FAIL_POINT_STATUS("takeover.settled", status, err);
-    if (status == DT_OK)
-        status = dt_delivery_start(l->delivery, l->store, &l->fence, err);
+    DT_THEN(status, dt_delivery_start(l->delivery, l->store, &l->fence, err));
     if (status != DT_OK)
         return status;
     dt_outage_over(&s->outage);

@@ -69,8 +69,7 @@ void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
     struct dt_error err = {0};
     dt_status status = fixes && held ? DT_OK : DT_NOMEM;
     size_t n = 0;
-    if (status == DT_OK)
-        status = move_to_own_shard(l, txn, horizon_ms, held, &err);
+    DT_THEN(status, move_to_own_shard(l, txn, horizon_ms, held, &err));
     for (size_t i = 0; status == DT_OK && i < txn->seen.n; i++) {
         struct dt_seen *seen = &txn->seen.v[i];
         bool stays = !seen->elsewhere && seen->next_ms < horizon_ms;
