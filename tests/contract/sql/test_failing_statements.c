@@ -1,8 +1,8 @@
-/* Each call of the database in a piece of work fails once, as a server refuses it that goes on: the work then says so, and
- * nothing of it is there. So does each of its calls for memory, after which the work may also be whole. These are the
- * works that no request of the API does, or none with as many rows: api/http_server/test_failing_statements.py tries the
- * requests. Of what only reads, or keeps a process's own rows, the failure is told. The linker wraps the calls
- * (tests/CMakeLists.txt). */
+/* Each statement of a piece of work fails once, as if a running server refused it: the work then returns the failure,
+ * and has stored nothing. Each allocation of the work fails once, too; after that, the work may also have succeeded.
+ * Only work that no request of the API does, or does with as many rows, is tried here;
+ * api/http_server/test_failing_statements.py tries the requests. Work that only reads, or writes a process's own rows,
+ * need only return the failure. The linker wraps the calls (tests/CMakeLists.txt). */
 
 #include "dispatch/scan.h"
 #include "dispatch/shards.h"

@@ -1,5 +1,5 @@
-/* The decisions of an elector by ZooKeeper, step by step, on a ZooKeeper in memory and a clock that is moved by hand: this file stands in
- * for zk.c. Requests are answered when a test says so. */
+/* The decisions of an elector by ZooKeeper, step by step, with a ZooKeeper in memory in place of zk.c, and a clock that
+ * the test moves. Requests are answered when a test says so. */
 
 #include "election/elector_parts.h"
 #include "support/rigs/elector_rig.h"

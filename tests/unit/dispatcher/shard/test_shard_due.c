@@ -1,7 +1,7 @@
-/* What a due scan hints at: from the index while it is believed, and from MySQL, with a cursor and a reader ahead of
- * it, while it is not. The index and MySQL are fakes; whether to believe the index, the queues and the readers' places
- * are the real ones. A job's id tells its topic: 100,000 times the number of it, and the host that it names, 10,000
- * times. */
+/* Which jobs a due scan hints at: those of the index while the leader trusts it; otherwise those of MySQL, with a
+ * cursor and a reader ahead of the cursor. The index and MySQL are fakes; the trust in the index, the queues and the
+ * readers' positions are real. A job's id is 100,000 times the number of its topic, plus 10,000 times the number of its
+ * host. */
 
 #include "support/suite.h"
 
