@@ -245,13 +245,13 @@ static void stop_server_parts(struct server *s)
     if (api->pops)
         dt_pop_room_close(api->pops);
     if (s->http)
-        dt_http_drain(s->http, dt_clock_mono_us(api->clock) + DRAIN_US);
+        dt_http_drain(s->http, false, dt_clock_mono_us(api->clock) + DRAIN_US);
     if (api->job_gate)
         dt_gate_close(api->job_gate);
     if (api->result_gate)
         dt_gate_close(api->result_gate);
     if (s->http)
-        dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
+        dt_http_drain(s->http, true, dt_clock_mono_us(api->clock) + CUT_US);
     if (api->committer)
         dt_committer_stop(api->committer);
     if (api->results)
@@ -261,7 +261,7 @@ static void stop_server_parts(struct server *s)
     if (api->pops)
         dt_pop_room_stop(api->pops);
     if (s->http)
-        dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
+        dt_http_drain(s->http, true, dt_clock_mono_us(api->clock) + CUT_US);
     dt_http_stop(s->http);
     if (api->quotas)
         dt_quotas_stop(api->quotas);

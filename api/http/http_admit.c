@@ -1,5 +1,5 @@
 /* Owns the checks of a request's head: which route the request takes, who the caller is, the size and type of its body,
- * its query. Does not know how an answer is sent. The framing of the head was checked before (base/http/head.h). */
+ * its query. Does not know how an answer is sent. The framing of the head was checked before (base/http/parse.h). */
 #include <stdatomic.h>
 
 #include "http_exchange.h"

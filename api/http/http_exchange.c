@@ -31,7 +31,6 @@ struct dt_route_stats {
 
 struct dt_detached {
     struct dt_evtask sent;
-    struct dt_http *http;
     dt_conn *conn;
     int status;
     const char *type;
@@ -67,8 +66,6 @@ dt_status dt_exchanges_init(struct dt_http *http)
 {
     const size_t n = dt_router_count(http->router);
     uint32_t random;
-    pthread_mutex_init(&http->lock, NULL);
-    pthread_cond_init(&http->quiet, NULL);
     http->stats = calloc(n + 1, sizeof(*http->stats));
     if (!http->stats)
         return DT_NOMEM;
@@ -100,20 +97,6 @@ static void count_request(const struct dt_http *http, size_t route_index, int st
 {
     const int class = status / 100;
     dt_metric_add(http->stats[route_index].codes[class > 0 && class < CLASSES ? class : 0], 1);
-}
-
-static void begin_request(struct dt_http *http)
-{
-    atomic_fetch_add(&http->under_way, 1);
-}
-
-static void end_request(struct dt_http *http)
-{
-    if (atomic_fetch_sub(&http->under_way, 1) != 1 || !atomic_load(&http->draining))
-        return;
-    pthread_mutex_lock(&http->lock);
-    pthread_cond_broadcast(&http->quiet);
-    pthread_mutex_unlock(&http->lock);
 }
 
 /* ---- memory ---- */
@@ -155,8 +138,6 @@ void dt_exchanges_clear(struct dt_http *http)
             free_exchange(e);
         }
     free(http->stats);
-    pthread_mutex_destroy(&http->lock);
-    pthread_cond_destroy(&http->quiet);
 }
 
 static void continue_request(struct dt_evtask *task);
@@ -189,7 +170,6 @@ static struct dt_exchange *acquire_exchange(struct dt_http_thread *thread, dt_co
     e->req.started_us = dt_clock_mono_us(api->clock);
     e->req.deadline_us = e->req.started_us + api->config->http_request_timeout * 1000;
     e->route_index = dt_router_count(thread->http->router);
-    begin_request(thread->http);
     return e;
 }
 
@@ -224,7 +204,6 @@ static void release_exchange(struct dt_exchange *e)
     dt_arena_reset(&e->req.arena);
     dt_strbuf_reset(&e->body);
     dt_strbuf_reset(&e->req.out);
-    end_request(http);
     if (e->thread->n_exchanges > SPARE || count_charged_bytes(e)) {
         free_exchange(e);
         return;
@@ -235,12 +214,15 @@ static void release_exchange(struct dt_exchange *e)
 
 /* ---- the answer ---- */
 
-static void add_usual_headers(struct dt_strbuf *out, const char *id, bool caches)
+/* Answers with the headers and those that all answers have. caches: the headers say how caches treat the answer. */
+static void answer(dt_conn *conn, struct dt_reply *reply, struct dt_strbuf *headers, const char *id, bool caches)
 {
-    dt_reply_add_header(out, DT_STR_LIT("X-Request-Id"), dt_str(id));
-    dt_reply_add_header(out, DT_STR_LIT("X-Content-Type-Options"), DT_STR_LIT("nosniff"));
+    dt_reply_add_header(headers, DT_STR_LIT("X-Request-Id"), dt_str(id));
+    dt_reply_add_header(headers, DT_STR_LIT("X-Content-Type-Options"), DT_STR_LIT("nosniff"));
     if (!caches)
-        dt_reply_add_header(out, DT_STR_LIT("Cache-Control"), DT_STR_LIT("no-store"));
+        dt_reply_add_header(headers, DT_STR_LIT("Cache-Control"), DT_STR_LIT("no-store"));
+    reply->headers = headers->failed ? DT_STR_NONE : dt_strbuf_str(headers);
+    dt_conn_answer(conn, reply);
 }
 
 /* Sends an answer that belongs to no exchange. Takes over the memory of the answer's body. */
@@ -248,14 +230,10 @@ static void answer_without_exchange(dt_conn *conn, int status, const char *type,
                                     bool close)
 {
     struct dt_strbuf headers = {0};
-    add_usual_headers(&headers, id, false);
+    struct dt_reply reply = {.status = status, .type = type, .body = body->failed ? NULL : body, .close = close};
     if (status == 503)
         dt_reply_add_header(&headers, DT_STR_LIT("Retry-After"), DT_STR_LIT("1"));
-    dt_conn_answer(conn, &(struct dt_reply){.status = status,
-                                            .type = type,
-                                            .headers = headers.failed ? DT_STR_NONE : dt_strbuf_str(&headers),
-                                            .body = body->failed ? NULL : body,
-                                            .close = close});
+    answer(conn, &reply, &headers, id, false);
     dt_strbuf_clear(&headers);
     dt_strbuf_clear(body);
 }
@@ -302,12 +280,9 @@ static void send_answer(struct dt_exchange *e)
         caches |= dt_str_is(req->headers[i].name, "Cache-Control");
         dt_reply_add_header(&e->headers, req->headers[i].name, req->headers[i].value);
     }
-    add_usual_headers(&e->headers, e->id, caches);
-    dt_conn_answer(e->conn, &(struct dt_reply){.status = req->status,
-                                               .type = req->out.n ? req->reply_type : NULL,
-                                               .headers = e->headers.failed ? DT_STR_NONE : dt_strbuf_str(&e->headers),
-                                               .body = &req->out,
-                                               .close = req->close});
+    struct dt_reply reply = {
+        .status = req->status, .type = req->out.n ? req->reply_type : NULL, .body = &req->out, .close = req->close};
+    answer(e->conn, &reply, &e->headers, e->id, caches);
 }
 
 /* ---- detached answers ---- */
@@ -319,10 +294,8 @@ dt_detached *dt_request_detach(struct dt_request *req)
     struct dt_detached *detached = own->detached || e->gone ? NULL : calloc(1, sizeof(*detached));
     if (!detached)
         return NULL;
-    detached->http = e->thread->http;
     detached->conn = e->conn;
     memcpy(detached->id, e->id, sizeof(detached->id));
-    begin_request(detached->http);
     own->detached = detached;
     e->detached = true;
     return detached;
@@ -370,25 +343,19 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
 
 /* ---- the handler ---- */
 
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
-}
-
 /* Returns whether the body is blank or an empty object. Some clients send such a body because they cannot send a POST
  * without one. */
 static bool is_empty(struct dt_str body)
 {
-    static const char empty[] = "{}";
-    size_t k = 0;
-    for (size_t i = 0; i < body.n; i++) {
-        if (is_blank(body.p[i]))
-            continue;
-        if (k == 2 || body.p[i] != empty[k])
+    static const char blanks[] = " \t\r\n";
+    const char *p = body.p + strspn(body.p, blanks);
+    if (*p == '{') {
+        p += 1 + strspn(p + 1, blanks);
+        if (*p++ != '}')
             return false;
-        k++;
+        p += strspn(p, blanks);
     }
-    return k != 1;
+    return p == body.p + body.n;
 }
 
 /* Returns the maximal memory for decoding a large body and for answering with it: a decoded payload, and its text in a
@@ -505,33 +472,24 @@ static bool charge_growth(struct dt_exchange *e, size_t n)
     return dt_hold_bulk(&e->req.hold, bytes_beyond_free(cap) - bytes_beyond_free(e->body.cap));
 }
 
-/* Passes the bytes to the stream, as far as its limit allows; sets *n to the number of bytes that the stream took.
- * True: the stream waits. */
-static bool feed_stream(struct dt_exchange *e, const char *p, size_t *n)
-{
-    const size_t offered = *n < e->limit - e->received ? *n : e->limit - e->received;
-    *n = offered;
-    const enum dt_feed next = e->req.route->stream->feed(&e->req, p, offered, n);
-    if (next != DT_FEED_WAIT)
-        *n = offered;
-    else
-        dt_conn_wait(e->conn);
-    e->drops |= next == DT_FEED_DROP;
-    e->received += *n;
-    return next == DT_FEED_WAIT;
-}
-
 static size_t on_body(dt_conn *conn, const char *p, size_t n)
 {
     struct dt_exchange *e = ((struct own *)dt_conn_own(conn))->exchange;
+    size_t fed = 0; /* bytes that the stream took; it may get as many as its limit allows */
     extend_deadline_after_stop(e);
     if (e->streams && !e->drops && e->received < e->limit) {
-        size_t taken = n;
-        if (feed_stream(e, p, &taken) || taken == n)
-            return taken;
-        e->received -= taken; /* because on_body adds n below */
+        const size_t offered = n < e->limit - e->received ? n : e->limit - e->received;
+        const enum dt_feed next = e->req.route->stream->feed(&e->req, p, offered, &fed);
+        if (next == DT_FEED_WAIT)
+            dt_conn_wait(conn);
+        else
+            fed = offered;
+        e->received += fed;
+        e->drops = next == DT_FEED_DROP;
+        if (next == DT_FEED_WAIT || fed == n)
+            return fed;
     }
-    if (!e->drops && e->received + n > e->limit) { /* a body without a declared length */
+    if (!e->drops && e->received + n - fed > e->limit) { /* a body without a declared length */
         e->drops = true;
         e->req.truncated = e->streams;
         if (!e->streams)
@@ -543,7 +501,7 @@ static size_t on_body(dt_conn *conn, const char *p, size_t n)
         dt_hold_less(&e->req.hold, DT_HOLD_ALL);
         dt_request_no_room(&e->req);
     }
-    e->received += n;
+    e->received += n - fed;
     if (!e->drops)
         dt_strbuf_add(&e->body, p, n);
     return n;
@@ -597,7 +555,6 @@ static void on_request_ended(dt_conn *conn, bool sent)
         return;
     own->detached = NULL;
     dt_hold_less(&detached->hold, DT_HOLD_ALL);
-    end_request(detached->http);
     free(detached);
 }
 

@@ -11,7 +11,6 @@
  */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "api.h"
@@ -39,7 +38,6 @@ struct dt_http {
     dt_http_expire *expire;
     struct dt_http_thread *threads;
     size_t n_threads;
-    dt_conns **conns; /* connections of each thread */
     struct dt_listeners listeners;
     struct dt_conn_meters meters;
     struct dt_route_stats *stats; /* an element for each route, and a last one for requests without a route */
@@ -47,10 +45,6 @@ struct dt_http {
     bool forwarded;               /* proxies name the client in Forwarded; false: in X-Forwarded-For */
     char id_prefix[17];
     _Atomic uint64_t ids;
-    _Atomic bool draining;
-    _Atomic size_t under_way; /* number of requests whose head was received and whose answer was not sent yet */
-    pthread_mutex_t lock;
-    pthread_cond_t quiet; /* signalled when no request is under way */
 };
 
 struct dt_exchange {

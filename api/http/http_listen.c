@@ -14,6 +14,22 @@
 
 /* ---- addresses ---- */
 
+/* Reads the list; no socket is open yet. The configuration was checked before, so only tests pass an invalid element. */
+static dt_status parse_list(const char *listen, int port, struct dt_listeners *out, struct dt_error *err)
+{
+    struct dt_str rest = dt_str(listen);
+    *out = (struct dt_listeners){.n = 0};
+    do {
+        struct dt_str element = dt_str_next_element(&rest);
+        struct dt_listener *listener = &out->v[out->n];
+        *listener = (struct dt_listener){.fd = -1};
+        if (!dt_listen_parse(element, port, &listener->on))
+            return dt_fail(err, DT_INVALID, "[http] listen: \"%.*s\" is not an address", (int)element.n, element.p);
+        out->n++;
+    } while (rest.n && out->n < DT_LISTENERS_MAX);
+    return DT_OK;
+}
+
 static dt_status resolve_host(const struct dt_host *at, struct addrinfo **out, struct dt_error *err)
 {
     char service[16];
@@ -35,53 +51,40 @@ static bool is_loopback_address(const struct sockaddr *address)
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* Parses the next element of the list. The configuration was checked before, so only tests pass an invalid element. */
-static dt_status parse_next_listen(struct dt_str *rest, int port, struct dt_listen *out, struct dt_error *err)
-{
-    struct dt_str element = dt_str_next_element(rest);
-    if (dt_listen_parse(element, port, out))
-        return DT_OK;
-    return dt_fail(err, DT_INVALID, "[http] listen: \"%.*s\" is not an address", (int)element.n, element.p);
-}
-
 dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err)
 {
-    struct dt_str rest = dt_str(listen);
-    struct dt_listen on;
+    struct dt_listeners list;
+    dt_status status = parse_list(listen, 0, &list, err);
     bool all = true;
-    do {
+    for (size_t i = 0; status == DT_OK && i < list.n; i++) {
         struct addrinfo *info = NULL;
-        dt_status status = parse_next_listen(&rest, 0, &on, err);
-        if (status == DT_OK && on.as != DT_LISTEN_UNIX)
-            status = resolve_host(&on.at, &info, err);
-        if (status != DT_OK)
-            return status;
-        all = all && (!info || is_loopback_address(info->ai_addr));
-        if (info)
+        if (list.v[i].on.as == DT_LISTEN_UNIX)
+            continue;
+        status = resolve_host(&list.v[i].on.at, &info, err);
+        if (status == DT_OK) {
+            all = all && is_loopback_address(info->ai_addr);
             freeaddrinfo(info);
-    } while (rest.n);
-    *local = all;
-    return DT_OK;
-}
-
-static bool has_certificate(const struct dt_config *config)
-{
-    return config->http_tls_cert && config->http_tls_cert[0];
+        }
+    }
+    if (status == DT_OK)
+        *local = all;
+    return status;
 }
 
 static bool speaks_tls(const struct dt_config *config, const struct dt_listen *on)
 {
-    return on->as == DT_LISTEN_TLS || (on->as == DT_LISTEN_AS_GIVEN && has_certificate(config));
+    return on->as == DT_LISTEN_TLS || (on->as == DT_LISTEN_AS_GIVEN && config->http_tls_cert[0]);
 }
 
 bool dt_http_wants_tls(const struct dt_config *config)
 {
-    struct dt_str rest = dt_str(config->http_listen);
-    struct dt_listen on;
-    while (rest.n)
-        if (dt_listen_parse(dt_str_next_element(&rest), 0, &on) && speaks_tls(config, &on))
-            return true;
-    return false;
+    struct dt_listeners list;
+    bool wants = false;
+    if (parse_list(config->http_listen, 0, &list, NULL) != DT_OK)
+        return false;
+    for (size_t i = 0; i < list.n; i++)
+        wants |= speaks_tls(config, &list.v[i].on);
+    return wants;
 }
 
 /* ---- sockets ---- */
@@ -89,12 +92,6 @@ bool dt_http_wants_tls(const struct dt_config *config)
 static int new_socket(int family)
 {
     return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-static int port_of_address(const struct sockaddr_storage *bound)
-{
-    return bound->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)(const void *)bound)->sin6_port)
-                                        : ntohs(((const struct sockaddr_in *)(const void *)bound)->sin_port);
 }
 
 static dt_status open_address(struct dt_listener *listener, struct dt_error *err)
@@ -115,15 +112,9 @@ static dt_status open_address(struct dt_listener *listener, struct dt_error *err
     if (!open)
         return dt_fail(err, DT_SYSTEM, "cannot listen on %s port %d: %s", listener->on.at.name, listener->on.at.port,
                        strerror(error));
-    listener->on.at.port = port_of_address(&bound);
+    listener->on.at.port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&bound)->sin6_port
+                                                             : ((struct sockaddr_in *)(void *)&bound)->sin_port);
     return DT_OK;
-}
-
-static struct sockaddr_un unix_address(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
-    return address;
 }
 
 /* Removes the file of a socket on which no process listens any more. False: a process listens on the socket, or the
@@ -141,59 +132,41 @@ static bool remove_stale_socket(const struct sockaddr_un *address)
     return refused && unlink(address->sun_path) == 0;
 }
 
-static bool bind_unix_socket(int fd, const struct sockaddr_un *address)
-{
-    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
-        return true;
-    int error = errno;
-    if (error == EADDRINUSE && remove_stale_socket(address))
-        return bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
-    errno = error;
-    return false;
-}
-
 /* Opens a Unix socket. The mode of its file is set before the socket listens, so that no client can connect under
  * another mode. */
 static dt_status open_unix_socket(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
 {
     const char *path = listener->on.at.name;
-    struct sockaddr_un address = unix_address(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat made;
-    mode_t mode = (mode_t)strtoul(config->http_unix_mode, NULL, 8);
+    memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
     int fd = listener->fd = new_socket(AF_UNIX);
-    if (fd < 0 || !bind_unix_socket(fd, &address))
-        return dt_fail(err, DT_SYSTEM, "cannot listen on unix:%s: %s", path, strerror(errno));
-    if (lstat(path, &made) == 0) {
+    bool open = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+    if (fd >= 0 && !open && errno == EADDRINUSE) {
+        if (remove_stale_socket(&address))
+            open = bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+        else
+            errno = EADDRINUSE;
+    }
+    if (open && lstat(path, &made) == 0) {
         listener->device = made.st_dev;
         listener->inode = made.st_ino;
     }
-    if (chmod(path, mode) != 0 || listen(fd, BACKLOG) != 0)
+    if (!open || chmod(path, (mode_t)strtoul(config->http_unix_mode, NULL, 8)) != 0 || listen(fd, BACKLOG) != 0)
         return dt_fail(err, DT_SYSTEM, "cannot listen on unix:%s: %s", path, strerror(errno));
     return DT_OK;
 }
 
-static dt_status open_listener(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
-{
-    listener->tls = speaks_tls(config, &listener->on);
-    if (listener->tls && !has_certificate(config))
-        return dt_fail(err, DT_INVALID, "[http] listen: tls:%s needs a certificate: tls_cert", listener->on.at.name);
-    return listener->on.as == DT_LISTEN_UNIX ? open_unix_socket(config, listener, err) : open_address(listener, err);
-}
-
 dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err)
 {
-    struct dt_str rest = dt_str(config->http_listen);
-    dt_status status = DT_OK;
-    *out = (struct dt_listeners){.n = 0};
-    do {
-        struct dt_listener *listener = &out->v[out->n];
-        *listener = (struct dt_listener){.fd = -1};
-        status = parse_next_listen(&rest, (int)config->http_port, &listener->on, err);
-        if (status != DT_OK)
-            break;
-        out->n++;
-        status = open_listener(config, listener, err);
-    } while (status == DT_OK && rest.n && out->n < DT_LISTENERS_MAX);
+    dt_status status = parse_list(config->http_listen, (int)config->http_port, out, err);
+    for (struct dt_listener *l = out->v; status == DT_OK && l < out->v + out->n; l++) {
+        l->tls = speaks_tls(config, &l->on);
+        status = l->tls && !config->http_tls_cert[0]
+                     ? dt_fail(err, DT_INVALID, "[http] listen: tls:%s needs a certificate: tls_cert", l->on.at.name)
+                 : l->on.as == DT_LISTEN_UNIX ? open_unix_socket(config, l, err)
+                                              : open_address(l, err);
+    }
     if (status != DT_OK)
         dt_listeners_close(out);
     return status;

@@ -3,6 +3,7 @@
 #include "http_server.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "http_exchange.h"
@@ -35,11 +36,11 @@ static dt_status prepare_thread(struct dt_http *http, const struct dt_conn_rules
 {
     struct dt_http_thread *thread = &http->threads[http->n_threads];
     thread->http = http;
-    dt_status status =
-        dt_conns_new(rules, &dt_exchange_events, thread, http->api->clock, &http->conns[http->n_threads], err);
+    dt_status status = dt_conns_new(rules, &dt_exchange_events, thread, http->api->clock, &thread->conns, err);
     if (status != DT_OK)
         return status;
-    thread->conns = http->conns[http->n_threads++];
+    dt_conns_share(thread->conns, http->threads[0].conns);
+    http->n_threads++;
     for (size_t i = 0; status == DT_OK && i < http->listeners.n; i++)
         status = dt_conns_listen(thread->conns, http->listeners.v[i].fd,
                                  http->listeners.v[i].tls ? http->api->tls : NULL, err);
@@ -63,13 +64,9 @@ static dt_status start_threads(struct dt_http *http, struct dt_error *err)
     };
     dt_conn_meters_init(&http->meters);
     http->threads = calloc(threads, sizeof(*http->threads));
-    http->conns = calloc(threads, sizeof(dt_conns *));
-    dt_status status = http->threads && http->conns ? DT_OK : dt_fail(err, DT_NOMEM, "no memory for the HTTP server");
+    dt_status status = http->threads ? DT_OK : dt_fail(err, DT_NOMEM, "no memory for the HTTP server");
     while (status == DT_OK && http->n_threads < threads)
         status = prepare_thread(http, &rules, err);
-    if (status != DT_OK)
-        return status;
-    dt_conns_share(http->conns, threads);
     for (size_t i = 0; status == DT_OK && i < threads; i++)
         status = dt_thread_start(&http->threads[i].thread, "http", run_http_thread, &http->threads[i], err);
     return status;
@@ -111,50 +108,36 @@ bool dt_http_moves(dt_http *http)
 {
     bool moves = true;
     for (size_t i = 0; i < http->n_threads; i++)
-        moves &= dt_evloop_moves(dt_conns_loop(http->conns[i]));
+        moves &= dt_evloop_moves(dt_conns_loop(http->threads[i].conns));
     return moves;
 }
 
-static void enter_shutdown_stage(dt_http *http, enum dt_conns_stage stage)
+void dt_http_drain(dt_http *http, bool cut, int64_t until_us)
 {
+    const struct timespec moment = {0, 2 * 1000000};
     for (size_t i = 0; i < http->n_threads; i++)
-        dt_conns_enter(http->conns[i], stage);
-}
-
-static void wait_until_no_requests(dt_http *http, int64_t until_us)
-{
-    pthread_mutex_lock(&http->lock);
-    while (atomic_load(&http->under_way) > 0)
-        if (!dt_clock_wait(&http->quiet, &http->lock, until_us))
-            break;
-    pthread_mutex_unlock(&http->lock);
-}
-
-void dt_http_drain(dt_http *http, int64_t until_us)
-{
-    atomic_store(&http->draining, true);
-    enter_shutdown_stage(http, DT_CONNS_DRAIN);
-    wait_until_no_requests(http, until_us);
-}
-
-void dt_http_cut(dt_http *http, int64_t until_us)
-{
-    enter_shutdown_stage(http, DT_CONNS_CUT);
-    wait_until_no_requests(http, until_us);
+        dt_conns_enter(http->threads[i].conns, cut ? DT_CONNS_CUT : DT_CONNS_DRAIN);
+    for (size_t requests = 1; requests && dt_clock_mono_us(http->api->clock) < until_us;) {
+        requests = 0;
+        for (size_t i = 0; i < http->n_threads; i++)
+            requests += dt_conns_requests(http->threads[i].conns);
+        if (requests)
+            nanosleep(&moment, NULL);
+    }
 }
 
 void dt_http_stop(dt_http *http)
 {
     if (!http)
         return;
-    enter_shutdown_stage(http, DT_CONNS_STOP);
+    for (size_t i = 0; i < http->n_threads; i++)
+        dt_conns_enter(http->threads[i].conns, DT_CONNS_STOP);
     for (size_t i = 0; i < http->n_threads; i++)
         dt_thread_join(&http->threads[i].thread);
     for (size_t i = 0; i < http->n_threads; i++)
-        dt_conns_free(http->conns[i]);
+        dt_conns_free(http->threads[i].conns);
     dt_listeners_close(&http->listeners);
     dt_exchanges_clear(http);
     free(http->threads);
-    free(http->conns);
     free(http);
 }

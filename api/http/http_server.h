@@ -1,7 +1,7 @@
 /*
  * The HTTP server: it listens, accepts connections, and calls the handlers of routes for requests (request.h).
  *
- * Call dt_http_start, dt_http_drain, dt_http_cut (as often as needed) and dt_http_stop in this order, on one thread.
+ * Call dt_http_start, dt_http_drain (as often as needed) and dt_http_stop in this order, on one thread.
  * The handlers run on threads of the server.
  */
 #pragma once
@@ -25,11 +25,9 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
 /* Returns false if a thread of the server hangs. Called by one thread, at intervals that are longer than any handler
  * takes. */
 bool dt_http_moves(dt_http *http);
-/* Accepts no more connections, and closes each connection after its current answer. Returns when no request is under
- * way, but at until_us (monotonic) at the latest. */
-void dt_http_drain(dt_http *http, int64_t until_us);
-/* Called after a drain: ends the waits for incomplete bodies. Returns as dt_http_drain does. */
-void dt_http_cut(dt_http *http, int64_t until_us);
+/* Accepts no more connections, and closes each connection after its current answer. cut: also ends the waits for
+ * incomplete bodies, now and later. Returns when no request is under way, but at until_us (monotonic) at the latest. */
+void dt_http_drain(dt_http *http, bool cut, int64_t until_us);
 /* Closes all connections, ends the threads and frees the server. No request may be suspended, so committers and workers
  * must be stopped before. Accepts NULL. */
 void dt_http_stop(dt_http *http);

@@ -15,7 +15,7 @@ static size_t send_all(struct dt_frames *frames, struct dt_str text, size_t step
         size_t n = frames_pass(frames, some);
         MUST(n <= some.n);
         MUST(frames->next == DT_FRAME_REFUSED || some.n - n <= DT_HEAD_MAX);
-        MUST(frames->next != DT_FRAME_REFUSED || (frames->detail && frames->detail[0]));
+        MUST(frames->next != DT_FRAME_REFUSED || (frames->head.detail && frames->head.detail[0]));
         free_copy(some);
         passed += n;
     }
@@ -30,6 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t passed = send_all(&at_once, text, size ? size : 1);
     MUST(send_all(&in_pieces, text, step) == passed);
     MUST(at_once.next == in_pieces.next && at_once.heads == in_pieces.heads && at_once.left == in_pieces.left);
-    MUST(at_once.next != DT_FRAME_REFUSED || at_once.status == in_pieces.status);
+    MUST(at_once.next != DT_FRAME_REFUSED || at_once.head.status == in_pieces.head.status);
     return 0;
 }

@@ -63,7 +63,7 @@ BY_HAND = [
     (r"^api/request/(auth|session)\.c", "api/test_tokens"),
     (r"^api/intake/(batch|create_rest)\.c|^api/request/workers\.c", "api/test_batch api/test_batch_ends api/test_http"),
     (r"^api/intake/batch_gate\.c|^api/request/(request|workers)\.c", "api/test_batch_ends api/test_large_answers api/test_connections"),
-    (r"^api/http/\w+\.c|^scheduler/base/http/(frames|head)\.c", "api/test_connections api/test_later_requests"),
+    (r"^api/http/\w+\.c|^scheduler/base/http/parse\.c", "api/test_connections api/test_later_requests"),
     (r"^api/rest/health\.c", "api/test_health"),
     (r"^api/main\.c|^api/cli/main\.c", "api/test_commands api/test_http api/test_unavailable"),
     (r"^api/intake/(committer|create_rest)\.c|^api/request/\.c", "contract/test_committer contract/test_committer_batches api/test_create api/test_batch api/test_keys"),

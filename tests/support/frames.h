@@ -1,7 +1,7 @@
 /* Passes all complete elements that have arrived on a connection. Returns how many bytes they have. */
 #pragma once
 
-#include "base/http/frames.h"
+#include "base/http/parse.h"
 
 static inline size_t frames_pass(struct dt_frames *frames, struct dt_str text)
 {

@@ -1,5 +1,5 @@
 /*
- * The connections of one thread: see connection.h. Does not know what the requests mean.
+ * The turns of one connection: see connection.h. Does not know what the requests mean.
  *
  * A turn is the uninterrupted work on one connection: it reads and parses, calls the owner (the program that uses
  * connection.h) and writes. Only one connection has a turn at a time (`current`). A turn uses buffers that all
@@ -15,7 +15,6 @@
 
 #include "base/assert.h"
 #include "connection_parts.h"
-#include "h2.h"
 
 #define IN_SMALL   ((size_t)16 * 1024) /* most bytes of one read outside of bodies: a head, and what follows it */
 #define DIRECT     ((size_t)16 * 1024) /* a response body larger than this is not copied */
@@ -60,10 +59,21 @@ static void flush_output(struct dt_conn *conn, bool more)
     }
 }
 
+/* Returns the date for the header Date. */
+static const char *date_of_second(struct dt_conns *conns)
+{
+    const int64_t real_ms = dt_clock_real_ms(conns->loop.clock);
+    if (real_ms / 1000 != conns->date_s) {
+        conns->date_s = real_ms / 1000;
+        dt_reply_date(real_ms, conns->date);
+    }
+    return conns->date;
+}
+
 /* Begins a turn if the owner calls outside of a turn. Returns true if it began one. */
 static bool begin_turn(struct dt_conn *conn)
 {
-    if (conn->conns->current)
+    if (conn->conns->current || conn->parent)
         return false;
     conn->conns->current = conn;
     return true;
@@ -77,41 +87,51 @@ static void run_turn_if_begun(struct dt_conn *conn, bool entered)
         dt_evloop_again(&conn->conns->loop, &conn->source);
 }
 
+/* Sends a body, or adds it to the output. Takes over the memory of a large body that the socket does not accept. */
+static void send_body(struct dt_conn *conn, struct dt_strbuf *body)
+{
+    const bool direct = body->n > DIRECT && conn->conns->current == conn;
+    if (direct)
+        flush_output(conn, true);
+    if (!direct || dt_conn_unsent(conn)) {
+        dt_strbuf_add(output_buffer_of(conn), body->p, body->n);
+        return;
+    }
+    const size_t sent = dt_sock_write(&conn->sock, body->p, body->n, false);
+    if (sent < body->n) {
+        dt_strbuf_clear(&conn->out);
+        conn->out = *body;
+        conn->out_at = sent;
+        *body = (struct dt_strbuf){0};
+    }
+}
+
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
 {
     struct dt_strbuf *body = reply->body;
-    size_t length = body ? body->n : 0;
+    const size_t length = body ? body->n : 0;
+    const struct dt_head *head = &conn->frames.head;
+    const bool has_body = length && !conn->bare && !dt_reply_is_bare(reply->status);
+    const char *date = date_of_second(conn->conns);
     dt_assert(conn->request && !conn->answered);
     conn->answered = true;
     conn->waiting = false;
-    if (conn->parent) {
-        dt_h2_answer(conn, reply);
-        return;
-    }
     const bool entered = begin_turn(conn);
-    if (conn->sock.broken) {
-        run_turn_if_begun(conn, entered);
+    if (conn->parent && !conn->sock.broken) {
+        struct dt_strbuf text = {0};
+        conn->closing |= !dt_conn_may_drop(conn);
+        dt_reply_add_head(&text, reply, length, NULL, date);
+        dt_h2_answer(conn, &text, has_body ? body : NULL);
+        dt_strbuf_clear(&text);
         return;
     }
-    const char *connection = conn->old ? "keep-alive" : NULL; /* says whether the connection stays open */
-    conn->closing |= reply->close || conn->ends || (conn->old && !conn->keep) || !dt_conn_may_drop(conn) ||
-                     atomic_load_explicit(&conn->conns->stage, memory_order_relaxed) != DT_CONNS_OPEN;
-    dt_reply_add_head(output_buffer_of(conn), reply, length, conn->closing ? "close" : connection,
-                      dt_conn_date(conn->conns));
-    if (length && !conn->bare && !dt_reply_is_bare(reply->status)) {
-        if (length > DIRECT && conn->conns->current == conn)
-            flush_output(conn, true);
-        if (length <= DIRECT || conn->conns->current != conn || dt_conn_unsent(conn)) {
-            dt_strbuf_add(output_buffer_of(conn), body->p, length);
-        } else {
-            size_t sent = dt_sock_write(&conn->sock, body->p, length, false);
-            if (sent < length) {
-                dt_strbuf_clear(&conn->out);
-                conn->out = *body;
-                conn->out_at = sent;
-                *body = (struct dt_strbuf){0};
-            }
-        }
+    if (!conn->sock.broken) {
+        const char *connection = head->old ? "keep-alive" : NULL; /* says whether the connection stays open */
+        conn->closing |= reply->close || head->close || (head->old && !head->keep) || !dt_conn_may_drop(conn) ||
+                         atomic_load_explicit(&conn->conns->stage, memory_order_relaxed) != DT_CONNS_OPEN;
+        dt_reply_add_head(output_buffer_of(conn), reply, length, conn->closing ? "close" : connection, date);
+        if (has_body)
+            send_body(conn, body);
     }
     run_turn_if_begun(conn, entered);
 }
@@ -126,7 +146,7 @@ void dt_conn_wait(dt_conn *conn)
 
 void dt_conn_go_on(dt_conn *conn)
 {
-    const bool entered = !conn->parent && begin_turn(conn);
+    const bool entered = begin_turn(conn);
     dt_assert(conn->waiting);
     conn->waiting = false;
     conn->quick_us = conn->conns->loop.now_us;
@@ -163,9 +183,7 @@ static bool parse_bytes(struct dt_conn *conn, struct dt_str *text)
     struct dt_frames *frames = &conn->frames;
     while (!conn->closing && !conn->waiting && !conn->sock.broken) {
         if (conn->request && !conn->whole && frames->next == DT_FRAME_HEAD) {
-            conn->whole = true;
-            if (!conn->answered)
-                conn->conns->events.whole(conn);
+            dt_conn_complete_request(conn);
             if (conn->answered && !conn->closing && text->n && dt_conn_unsent(conn) == 0)
                 dt_conn_end_request(conn, true); /* this response is sent together with the next one */
             continue;
@@ -183,9 +201,9 @@ static bool parse_bytes(struct dt_conn *conn, struct dt_str *text)
         if (frames->next == DT_FRAME_REFUSED) {
             if (!conn->served)
                 DT_CONN_COUNT(conn->conns, refused);
-            dt_conn_refuse(conn, frames->status, frames->detail);
+            dt_conn_refuse(conn, frames->head.status, frames->head.detail);
         } else if (frames->heads != heads)
-            dt_conn_begin_request(conn, &frames->head);
+            dt_conn_begin_request(conn);
         else if (n == 0 && !conn->waiting)
             return false;
     }
@@ -218,7 +236,6 @@ static void end_turn(struct dt_conn *conn, struct dt_str text)
     conn->sock.broken |= conn->held.failed;
     const bool stuck =
         conn->sock.ended && conn->request && !conn->whole; /* the rest of an answered request's body cannot arrive */
-    enum dt_wait wait = DT_WAIT_OWNER;
     if (conn->sock.broken || conn->sock.ended)
         dt_h2_break(conn);
     bool ends = !dt_conn_is_owners(conn) && !conn->streams && (conn->sock.broken || stuck);
@@ -229,21 +246,12 @@ static void end_turn(struct dt_conn *conn, struct dt_str text)
             dt_sock_part(&conn->sock);
         conn->parted = true; /* the client gets time to read the last response */
         ends = conn->sock.ended;
-        wait = DT_WAIT_LINGER;
-    } else if (dt_conn_unsent(conn) && !conn->sock.broken) {
-        wait = DT_WAIT_SEND;
-    } else if (conn->streams) {
-        wait = DT_WAIT_STREAMS;
-    } else if (!conn->request) {
-        wait = !conn->served ? DT_WAIT_FIRST : conn->held.n || conn->heading ? DT_WAIT_HEAD : DT_WAIT_IDLE;
-    } else if (!conn->whole && !conn->waiting) {
-        wait = DT_WAIT_BODY;
     }
     if (ends) {
         dt_h2_free(conn->h2);
         dt_conn_close(conn);
     } else {
-        dt_conn_requeue(conn, wait);
+        dt_conn_requeue(conn);
     }
 }
 
@@ -291,10 +299,8 @@ static void run_turn(struct dt_conn *conn)
         if (preface && text.n >= DT_H2_PREFACE)
             dt_h2_begin(conn);
         const bool stopped = conn->h2 ? dt_h2_pass(conn, &text) : !preface && parse_bytes(conn, &text);
-        if (conn->expects && !conn->whole && !conn->answered && !conn->waiting) {
-            conn->expects = false;
+        if (dt_conn_owes_continue(conn))
             dt_strbuf_adds(output_buffer_of(conn), "HTTP/1.1 100 Continue\r\n\r\n");
-        }
         flush_output(conn, false);
         if (sock->broken || dt_conn_unsent(conn)) {
             goes_on = false;
@@ -358,8 +364,8 @@ bool dt_conn_look_again(struct dt_conn *conn)
     if (wait != DT_WAIT_BODY || !base->sock.may_read || conn->conns->loop.now_us - conn->begun_us > 2 * body_us)
         return true;
     conn->begun_us = dt_later(conn->begun_us, conn->conns->loop.now_us - body_us + UNREAD_US);
-    dt_conn_leave_queue(conn);
-    dt_conn_join(conn, wait);
+    conn->moved = true;
+    dt_conn_requeue(conn);
     return false;
 }
 

@@ -25,8 +25,8 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/status.h"
-#include "head.h"
 #include "loop.h"
+#include "parse.h"
 #include "reply.h"
 #include "tls_files.h"
 
@@ -94,9 +94,9 @@ void dt_conns_free(dt_conns *conns);
  * several threads. If files is not NULL, the connections use TLS. Called before dt_conns_run. Returns SYSTEM if the
  * socket cannot be watched. */
 dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err);
-/* Makes n threads share new connections: a thread that accepts a connection gives it to the thread with the fewest.
- * Called before dt_conns_run. All threads must end before one is freed, and `all` must live until then. */
-void dt_conns_share(dt_conns *const *all, size_t n);
+/* Makes two threads, and those that each of them shares with, share new connections: a thread that accepts a connection
+ * gives it to the thread with the fewest. Called before dt_conns_run. All threads must end before one is freed. */
+void dt_conns_share(dt_conns *conns, dt_conns *with);
 /* Serves a connected, non-blocking socket, which belongs to conns from now on. If files is not NULL, it uses TLS.
  * Returns false if memory runs out. */
 bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files);
@@ -111,6 +111,8 @@ void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
 void dt_conns_press(dt_conns *conns);
 /* Returns the number of connections, including those that are about to be closed. Any thread may call it. */
 size_t dt_conns_count(const dt_conns *conns);
+/* Returns the number of requests that were begun, and whose responses were not sent yet. Any thread may call it. */
+size_t dt_conns_requests(const dt_conns *conns);
 struct dt_evloop *dt_conns_loop(dt_conns *conns);
 /* Registers the metrics of an API. */
 void dt_conn_meters_init(struct dt_conn_meters *meters);

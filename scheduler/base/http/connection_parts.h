@@ -1,9 +1,8 @@
-/* Shared by the files of connections: conns.c (all connections), connection.c (turns of one connection), h2.c (streams)
- * and connection_requests.c (requests of connections and streams). */
+/* Shared by the files of connections, each of which calls only those after it: conns.c (all connections), connection.c
+ * (turns of one connection), h2.c (streams), connection_requests.c (requests of connections and streams). */
 #pragma once
 
 #include "connection.h"
-#include "frames.h"
 #include "sock.h"
 
 #define DT_CONN_IN        ((size_t)64 * 1024) /* bytes of the buffer that turns read into */
@@ -11,6 +10,7 @@
 #define DT_CONN_DROPPED   ((size_t)64 * 1024) /* most bytes of a body that are dropped after a response */
 #define DT_CONN_GREETINGS 4                   /* most handshakes in a round: each takes a millisecond */
 #define DT_CONN_LISTENERS 16
+#define DT_H2_PREFACE     ((size_t)24) /* length of the preface, with which every client of HTTP/2 begins */
 
 /* What a connection waits for. If connections must be closed to make room, they are chosen in this order. */
 enum dt_wait {
@@ -44,11 +44,11 @@ struct dt_conns {
     struct dt_conn_events events;
     void *arg;
     struct dt_conn_queue queues[DT_WAITS];
-    size_t n;             /* number of connections and streams in the queues */
-    _Atomic size_t count; /* number of connections, including those that another thread is handing over */
     _Atomic int stage;
-    dt_conns *const *peers; /* the threads that share connections, including this one; NULL: none */
-    size_t n_peers;
+    size_t n;                /* number of connections and streams in the queues */
+    _Atomic size_t count;    /* number of connections, including those that another thread is handing over */
+    _Atomic size_t requests; /* number of requests; only the loop's thread changes it */
+    dt_conns *peer;          /* a ring of the threads that share connections */
     int64_t ticked_us;
     struct dt_conn *current; /* the connection whose turn it is; NULL: none */
     struct dt_conn *dead;    /* connections that were closed in this round */
@@ -89,13 +89,14 @@ struct dt_conn {
     bool closing; /* the connection closes after the current response */
     bool parted;  /* the end of the response was sent; in a stream: was put into `out` of its connection */
     struct dt_frames frames;
-    /* State of the current request. */
+    /* State of the current request, whose head is in `frames`. */
     bool request;  /* a request is under way */
     bool whole;    /* the whole request was read, or the rest of its body will not be read */
     bool answered; /* the whole response is in `out` or was sent */
     bool waiting;  /* no part of the body is passed to the owner until it calls dt_conn_go_on */
     bool listens;  /* dt_conn_listen was called */
-    bool bare, old, keep, ends, expects;
+    bool bare;     /* the method is HEAD, so the response has no body */
+    bool expects;  /* the client still waits for 100 Continue */
     /* State between turns. */
     struct dt_strbuf held; /* bytes that were read and not parsed */
     struct dt_strbuf out;  /* responses; bytes from out_at on were not sent yet */
@@ -138,23 +139,26 @@ static inline bool dt_conn_may_drop(const struct dt_conn *conn)
 
 /* ---- connection_requests.c: what connections and streams have in common; called in turns ---- */
 
-/* Adds the connection to the queue of `wait`. It must be in no other queue. */
+/* Adds a new connection or stream to the queue of `wait`. */
 void dt_conn_join(struct dt_conn *conn, enum dt_wait wait);
-void dt_conn_leave_queue(struct dt_conn *conn);
-/* Moves the connection to the queue of `wait`, unless it already waits there for the same request. */
-void dt_conn_requeue(struct dt_conn *conn, enum dt_wait wait);
+/* Moves the connection to the queue of what it waits for now, unless it already waits there for the same request. */
+void dt_conn_requeue(struct dt_conn *conn);
 /* Closes a connection without a request. Its memory stays until the round ends. */
 void dt_conn_close(struct dt_conn *conn);
-void dt_conn_begin_request(struct dt_conn *conn, const struct dt_head *head);
+
+/* Begins the request whose head is in `frames`. */
+void dt_conn_begin_request(struct dt_conn *conn);
 /* Offers a part of the body to the owner. Returns how many bytes were taken. */
 size_t dt_conn_offer(struct dt_conn *conn, struct dt_str text);
+/* Passes the end of the body to the owner. */
+void dt_conn_complete_request(struct dt_conn *conn);
+/* Returns whether the client must be told now to send the body, and assumes that it is told. */
+bool dt_conn_owes_continue(struct dt_conn *conn);
 /* Refuses the current request, or bytes that are not a request. If no response was sent yet, the owner sends one. */
 void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail);
 void dt_conn_end_request(struct dt_conn *conn, bool sent);
-/* Returns the date for the header Date. */
-const char *dt_conn_date(struct dt_conns *conns);
 
-/* ---- connection.c ---- */
+/* ---- connection.c: turns ---- */
 
 /* Runs a turn of the connection `owner`. The loop calls it with the socket's events, or with 0. */
 void dt_conn_serve(void *owner, uint32_t events);
@@ -164,3 +168,32 @@ bool dt_conn_look_again(struct dt_conn *conn);
 /* Ends a connection whose deadline has passed: answers an incomplete request with `status` (0: closes without an
  * answer), and closes the connection of a client that does not read. */
 void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail);
+
+/*
+ * ---- h2.c: HTTP/2 on a connection (RFC 9113), by libnghttp2 ----
+ *
+ * Each stream is a struct dt_conn with a `parent`. A stream waits in the queues of its thread like an HTTP/1
+ * connection, by the same rules, and its owner cannot tell the difference. The connection itself waits only while it
+ * has no streams.
+ */
+
+/* Returns whether the text is the beginning of the preface, as far as it has arrived. */
+bool dt_h2_may_begin(struct dt_str text);
+/* Makes the connection use HTTP/2. The preface must not have been parsed yet. */
+void dt_h2_begin(struct dt_conn *conn);
+/* Accepts NULL. */
+void dt_h2_free(struct dt_h2 *h2);
+/* In a turn of the connection: passes the bytes that were read to libnghttp2. If all earlier responses were sent, adds
+ * frames to the turn's responses. Returns true if more frames may follow once these responses were sent. */
+bool dt_h2_pass(struct dt_conn *conn, struct dt_str *text);
+/* Tells the client that no further stream is served. The connection ends after its present streams. */
+void dt_h2_leave(struct dt_conn *conn);
+/* Ends all streams, each in a turn of its own, because the client cannot be reached any more. */
+void dt_h2_break(struct dt_conn *conn);
+/* Runs the turn of a stream: continues with its body, or closes the stream if it is broken and its owner has
+ * answered. */
+void dt_h2_serve(struct dt_conn *stream);
+/* Sends a response, whose head is given in the form of HTTP/1, and is changed. Takes over the body. NULL: no body. */
+void dt_h2_answer(struct dt_conn *stream, struct dt_strbuf *head, struct dt_strbuf *body);
+/* Returns a descriptor that hangs up when the stream breaks; -1: no descriptor is available. */
+int dt_h2_poll_fd(struct dt_conn *stream);

@@ -14,7 +14,9 @@
 #define QUICK_BYTES 4096             /* bytes per second at which a body counts as fast enough */
 #define QUICK_MOST  INT64_C(1000000) /* received bytes move quick_us at most this far into the future */
 
-void dt_conn_leave_queue(struct dt_conn *conn)
+/* ---- the queues ---- */
+
+static void leave_queue(struct dt_conn *conn)
 {
     struct dt_conn_queue *queue = &conn->conns->queues[conn->wait];
     dt_assert_cmp(queue->n, >, 0);
@@ -43,27 +45,36 @@ void dt_conn_join(struct dt_conn *conn, enum dt_wait wait)
         DT_CONN_GAUGE(conn->conns, waiting, 1);
 }
 
-void dt_conn_requeue(struct dt_conn *conn, enum dt_wait wait)
+void dt_conn_requeue(struct dt_conn *conn)
 {
+    enum dt_wait wait = dt_conn_is_owners(conn) ? DT_WAIT_OWNER : DT_WAIT_BODY;
+    if (conn->parent ? conn->answered && !conn->parted : dt_conn_unsent(conn) && !conn->sock.broken)
+        wait = DT_WAIT_SEND;
+    else if (conn->streams)
+        wait = DT_WAIT_STREAMS;
+    else if (conn->parted && !conn->parent)
+        wait = DT_WAIT_LINGER;
+    else if (!conn->request)
+        wait = !conn->served ? DT_WAIT_FIRST : conn->held.n || conn->heading ? DT_WAIT_HEAD : DT_WAIT_IDLE;
     if (wait == conn->wait && !conn->moved)
         return;
     conn->moved = false; /* the connection now waits for another request */
     if (conn->wait == DT_WAIT_OWNER && wait == DT_WAIT_BODY)
         conn->begun_us += conn->conns->loop.now_us - conn->since_us;
-    dt_conn_leave_queue(conn);
+    leave_queue(conn);
     dt_conn_join(conn, wait);
 }
 
 void dt_conn_close(struct dt_conn *conn)
 {
-    struct dt_conns *conns = conn->conns;
+    dt_conns *conns = conn->conns;
     dt_assert(!conn->request);
     if (conn->secure) {
         DT_CONN_GAUGE(conns, secure, -1);
         if (!conn->sock.greeted)
             DT_CONN_COUNT(conns, deserted);
     }
-    dt_conn_leave_queue(conn);
+    leave_queue(conn);
     dt_evloop_forget(&conns->loop, &conn->source);
     if (conn->parent) {
         conn->sock.fd = -1;
@@ -81,16 +92,24 @@ void dt_conn_close(struct dt_conn *conn)
 
 /* ---- a request ---- */
 
-void dt_conn_begin_request(struct dt_conn *conn, const struct dt_head *head)
+/* Changes whether a request is under way, and their number. */
+static void set_request(struct dt_conn *conn, bool request)
 {
+    _Atomic size_t *requests = &conn->conns->requests;
+    const size_t before = atomic_load_explicit(requests, memory_order_relaxed);
+    atomic_store_explicit(requests, before + request - conn->request, memory_order_relaxed);
+    conn->request = request;
+    conn->moved = true;
+}
+
+void dt_conn_begin_request(struct dt_conn *conn)
+{
+    const struct dt_head *head = &conn->frames.head;
     dt_assert(!conn->request && dt_conn_unsent(conn) == 0);
-    conn->request = conn->moved = true;
+    set_request(conn, true);
     conn->begun_us = conn->quick_us = conn->conns->loop.now_us;
     conn->dropped = 0;
     conn->bare = dt_str_is(head->method, "HEAD");
-    conn->old = head->old;
-    conn->keep = head->keep;
-    conn->ends = head->close;
     conn->expects = head->expects && !head->old && (head->chunked || head->length);
     conn->conns->events.begun(conn, head);
 }
@@ -111,6 +130,20 @@ size_t dt_conn_offer(struct dt_conn *conn, struct dt_str text)
     return conn->answered ? n : taken;
 }
 
+void dt_conn_complete_request(struct dt_conn *conn)
+{
+    conn->whole = true;
+    if (!conn->answered)
+        conn->conns->events.whole(conn);
+}
+
+bool dt_conn_owes_continue(struct dt_conn *conn)
+{
+    const bool owes = conn->expects && !conn->whole && !conn->answered && !conn->waiting;
+    conn->expects &= !owes;
+    return owes;
+}
+
 void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail)
 {
     dt_assert(conn->conns->current == dt_conn_base(conn));
@@ -120,26 +153,16 @@ void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail)
         conn->sock.broken |= conn->parent != NULL;
         return;
     }
-    conn->request = conn->moved = true;
+    set_request(conn, true);
     conn->conns->events.refused(conn, status, detail);
 }
 
 void dt_conn_end_request(struct dt_conn *conn, bool sent)
 {
     dt_assert(conn->request);
-    conn->request = conn->whole = conn->answered = conn->waiting = false;
-    conn->bare = conn->old = conn->keep = conn->ends = conn->expects = conn->listens = false;
-    conn->served = conn->moved = true;
+    set_request(conn, false);
+    conn->whole = conn->answered = conn->waiting = conn->bare = conn->expects = conn->listens = false;
+    conn->served = true;
     if (conn->conns->events.ended)
         conn->conns->events.ended(conn, sent);
-}
-
-const char *dt_conn_date(struct dt_conns *conns)
-{
-    const int64_t real_ms = dt_clock_real_ms(conns->loop.clock);
-    if (real_ms / 1000 != conns->date_s) {
-        conns->date_s = real_ms / 1000;
-        dt_reply_date(real_ms, conns->date);
-    }
-    return conns->date;
 }

@@ -16,7 +16,6 @@
 
 #include "base/assert.h"
 #include "connection_parts.h"
-#include "h2.h"
 
 #define ACCEPTS   64 /* most connections that are accepted from a listener in a round */
 #define LINGER_US INT64_C(2000000)
@@ -41,6 +40,7 @@ dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_e
         dt_conns_free(conns);
         return status;
     }
+    conns->peer = conns;
     conns->date_s = -1;
     conns->rules = *rules;
     conns->events = *events;
@@ -218,12 +218,11 @@ bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, soc
     return conn != NULL;
 }
 
-void dt_conns_share(dt_conns *const *all, size_t n)
+void dt_conns_share(dt_conns *conns, dt_conns *with)
 {
-    for (size_t i = 0; i < n; i++) {
-        all[i]->peers = all;
-        all[i]->n_peers = n;
-    }
+    dt_conns *next = conns->peer;
+    conns->peer = with->peer;
+    with->peer = next;
 }
 
 static void accept_connections(dt_conns *conns, const struct dt_conn_listener *listener)
@@ -240,9 +239,9 @@ static void accept_connections(dt_conns *conns, const struct dt_conn_listener *l
         if (fd < 0)
             return;
         dt_conns *chosen = conns; /* the thread with the fewest connections */
-        for (size_t k = 0; k < conns->n_peers; k++)
-            if (dt_conns_count(conns->peers[k]) < dt_conns_count(chosen))
-                chosen = conns->peers[k];
+        for (dt_conns *peer = conns->peer; peer != conns; peer = peer->peer)
+            if (dt_conns_count(peer) < dt_conns_count(chosen))
+                chosen = peer;
         if (dt_conns_count(chosen) >= 2 * conns->rules.most) { /* the emptiest thread has too many connections */
             close(fd);
             continue;
@@ -374,6 +373,11 @@ void dt_conns_press(dt_conns *conns)
 size_t dt_conns_count(const dt_conns *conns)
 {
     return atomic_load_explicit(&conns->count, memory_order_relaxed);
+}
+
+size_t dt_conns_requests(const dt_conns *conns)
+{
+    return atomic_load_explicit(&conns->requests, memory_order_relaxed);
 }
 
 struct dt_evloop *dt_conns_loop(dt_conns *conns)

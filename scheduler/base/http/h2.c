@@ -1,8 +1,8 @@
 /*
- * Owns the frames of HTTP/2 connections: see h2.h. Does not know what requests mean, and how sockets are read and
- * written.
+ * Owns the frames of HTTP/2 connections: see connection_parts.h. Does not know what requests mean, and how sockets are
+ * read and written.
  *
- *   HEADERS --> text of a head, as HTTP/1 has it --> judged by head.c --> begun --> DATA: body --> END_STREAM: whole
+ *   HEADERS --> text of a head, as HTTP/1 has it --> judged by parse.c --> begun --> DATA: body --> END_STREAM: whole
  *   answer  --> HEADERS, DATA as the client opens its windows --> END_STREAM --> ended
  *
  * libnghttp2 keeps the states of streams, windows and tables of headers. A stream's window is opened as its owner
@@ -15,14 +15,13 @@
  * Invariants: a stream is in the list of its connection until it is closed. `id` is 0 once libnghttp2 has forgotten
  * the stream, or is about to. Streams are closed in turns and in callbacks of libnghttp2, never in an owner's call.
  */
-#include "h2.h"
-
 #include <nghttp2/nghttp2.h>
 #include <sys/socket.h>
 #include <utlist.h>
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "connection_parts.h"
 
 #define STREAMS     128               /* most streams at a time; a client with more requests opens another connection */
 #define WINDOW      (1 << 20)         /* window of a connection in bytes; a stream has the standard's, 65,535 bytes */
@@ -159,27 +158,20 @@ int dt_h2_poll_fd(struct dt_conn *stream)
 /* ---- bodies ---- */
 
 /* Puts the stream into the queue of its next wait. */
-static void queue_stream_wait(struct dt_conn *stream)
+static void queue_stream(struct dt_conn *stream)
 {
-    nghttp2_session *session = stream->parent->h2->session;
-    enum dt_wait wait = DT_WAIT_BODY;
-    if (stream->expects && !stream->whole && !stream->answered && !stream->waiting) {
-        static const nghttp2_nv goes_on = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
-        stream->expects = false;
-        (void)nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, stream->id, NULL, &goes_on, 1, NULL);
-    }
-    if (dt_conn_is_owners(stream))
-        wait = DT_WAIT_OWNER;
-    else if (stream->answered && !stream->parted)
-        wait = DT_WAIT_SEND;
-    dt_conn_requeue(stream, wait);
+    static const nghttp2_nv goes_on = {(uint8_t *)":status", (uint8_t *)"100", 7, 3, NGHTTP2_NV_FLAG_NONE};
+    if (dt_conn_owes_continue(stream))
+        (void)nghttp2_submit_headers(stream->parent->h2->session, NGHTTP2_FLAG_NONE, stream->id, NULL, &goes_on, 1,
+                                     NULL);
+    dt_conn_requeue(stream);
 }
 
 /* Offers bytes of the body to the owner, and opens the window by the bytes that were taken. */
 static size_t offer_body(struct dt_conn *stream, struct dt_str text)
 {
     const size_t taken = stream->whole ? text.n : stream->waiting ? 0 : dt_conn_offer(stream, text);
-    stream->frames.left -= stream->frames.chunked || stream->whole ? 0 : taken;
+    stream->frames.left -= taken;
     if (stream->id && taken)
         (void)nghttp2_session_consume_stream(stream->parent->h2->session, stream->id, taken);
     return taken;
@@ -195,12 +187,9 @@ static void pass_arrived_body(struct dt_conn *stream)
         memmove(held->p, held->p + taken, held->n);
     else
         dt_strbuf_clear(held);
-    if (!stream->whole && !stream->waiting && !held->n && stream->frames.next == DT_FRAME_HEAD) {
-        stream->whole = true;
-        if (!stream->answered)
-            stream->conns->events.whole(stream);
-    }
-    queue_stream_wait(stream);
+    if (!stream->whole && !stream->waiting && !held->n && stream->frames.next == DT_FRAME_HEAD)
+        dt_conn_complete_request(stream);
+    queue_stream(stream);
 }
 
 static int on_data(nghttp2_session *session, uint8_t, int32_t id, const uint8_t *p, size_t n, void *)
@@ -213,7 +202,7 @@ static int on_data(nghttp2_session *session, uint8_t, int32_t id, const uint8_t 
     const size_t taken = stream->held.n ? 0 : offer_body(stream, text);
     if (taken < n)
         dt_strbuf_add(&stream->held, text.p + taken, n - taken);
-    queue_stream_wait(stream);
+    queue_stream(stream);
     return stream->held.failed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
@@ -312,28 +301,25 @@ static struct dt_conn *new_stream(struct dt_conn *conn, int32_t id)
 /* Handles a complete head: parses it like a head of HTTP/1. */
 static int begin_stream(struct dt_h2 *h2, int32_t id, bool ends)
 {
-    struct dt_head head;
-    struct dt_conn *conn = h2->conn;
     struct dt_strbuf *text = begin_head(h2);
     dt_strbuf_adds(text, "\r\n");
-    struct dt_conn *stream = text->failed ? NULL : new_stream(conn, id);
+    struct dt_conn *stream = text->failed ? NULL : new_stream(h2->conn, id);
     if (!stream)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     (void)nghttp2_session_set_stream_user_data(h2->session, id, stream);
-    const bool whole =
-        dt_head_judge((struct dt_str){text->p, text->n < DT_HEAD_MAX ? text->n : DT_HEAD_MAX}, &head) == DT_HEAD_WHOLE;
+    struct dt_head *head = &stream->frames.head;
+    const bool whole = dt_head_read(dt_strbuf_str(text), head);
     stream->frames.next = ends ? DT_FRAME_HEAD : DT_FRAME_BODY;
     if (!whole || h2->fault) {
-        if (!conn->served)
-            DT_CONN_COUNT(conn->conns, refused);
-        dt_conn_refuse(stream, whole ? DT_HEAD_MALFORMED : head.status, whole ? h2->fault : head.detail);
-        queue_stream_wait(stream);
+        if (!h2->conn->served)
+            DT_CONN_COUNT(h2->conn->conns, refused);
+        dt_conn_refuse(stream, whole ? DT_HEAD_MALFORMED : head->status, whole ? h2->fault : head->detail);
+        queue_stream(stream);
         return 0;
     }
-    head.chunked = !ends && !head.length;
-    stream->frames.chunked = head.chunked;
-    stream->frames.left = head.chunked ? UINT64_MAX : head.length;
-    dt_conn_begin_request(stream, &head);
+    head->chunked = stream->frames.chunked = !ends && !head->length;
+    stream->frames.left = head->chunked ? UINT64_MAX : head->length;
+    dt_conn_begin_request(stream);
     pass_arrived_body(stream);
     return 0;
 }
@@ -395,58 +381,36 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *)
     /* The client need not send the rest of the body: resets the stream. */
     if (stream->closing && stream->frames.next != DT_FRAME_HEAD)
         return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
-    queue_stream_wait(stream);
+    queue_stream(stream);
     return 0;
 }
 
-static void add_name_and_value(nghttp2_nv *nvs, size_t *n, struct dt_str name, struct dt_str value)
-{
-    if (*n < REPLY_NVS)
-        nvs[(*n)++] = (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n, value.n,
-                                   NGHTTP2_NV_FLAG_NONE};
-}
-
-void dt_h2_answer(struct dt_conn *stream, struct dt_reply *reply)
+void dt_h2_answer(struct dt_conn *stream, struct dt_strbuf *head, struct dt_strbuf *body)
 {
     struct dt_conn *conn = stream->parent;
-    struct dt_strbuf *body = reply->body;
     const nghttp2_data_provider provider = {.read_callback = read_answer_bytes};
     nghttp2_nv nvs[REPLY_NVS];
-    char status[12];
-    char length[24];
-    struct dt_strbuf headers = {0}; /* headers with names in lower case, as HTTP/2 requires */
+    struct dt_str fields = dt_strbuf_str(head);
     struct dt_str name;
     struct dt_str value;
     size_t n = 0;
-    if (stream->sock.broken) {
-        /* A stream that cannot send is closed in a turn of its own. */
-        dt_evloop_again(&stream->conns->loop, &stream->source);
-        return;
+    for (bool more = dt_head_next(&fields, &name, &value); more && n < REPLY_NVS;) {
+        if (n == 0) /* the first line: "HTTP/1.1 ", the status, its name */
+            name = DT_STR_LIT(":status"), value = (struct dt_str){value.p + 9, 3};
+        else /* names are in lower case, as HTTP/2 requires */
+            for (char *p = (char *)(uintptr_t)name.p; p < name.p + name.n; p++)
+                *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
+        nvs[n++] = (nghttp2_nv){(uint8_t *)(uintptr_t)name.p, (uint8_t *)(uintptr_t)value.p, name.n, value.n,
+                                NGHTTP2_NV_FLAG_NONE};
+        more = dt_head_next(&fields, &name, &value);
     }
-    snprintf(status, sizeof(status), "%d", reply->status);
-    snprintf(length, sizeof(length), "%zu", body ? body->n : 0);
-    add_name_and_value(nvs, &n, DT_STR_LIT(":status"), dt_str(status));
-    add_name_and_value(nvs, &n, DT_STR_LIT("date"), dt_str(dt_conn_date(stream->conns)));
-    if (!dt_reply_is_bare(reply->status))
-        add_name_and_value(nvs, &n, DT_STR_LIT("content-length"), dt_str(length));
-    if (reply->type)
-        add_name_and_value(nvs, &n, DT_STR_LIT("content-type"), dt_str(reply->type));
-    dt_strbuf_add(&headers, reply->headers.p, reply->headers.n);
-    for (struct dt_str rest = dt_strbuf_str(&headers); !headers.failed && dt_head_next(&rest, &name, &value);) {
-        for (char *p = (char *)(uintptr_t)name.p; p < name.p + name.n; p++)
-            *p = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
-        add_name_and_value(nvs, &n, name, value);
-    }
-    const bool has_body = body && body->n && !stream->bare && !dt_reply_is_bare(reply->status);
-    if (has_body) {
+    if (body) {
         stream->out = *body;
         *body = (struct dt_strbuf){0};
     }
-    stream->closing |= !dt_conn_may_drop(stream);
-    if (nghttp2_submit_response(conn->h2->session, stream->id, nvs, n, has_body ? &provider : NULL) != 0)
+    if (head->failed || nghttp2_submit_response(conn->h2->session, stream->id, nvs, n, body ? &provider : NULL) != 0)
         mark_stream_broken(stream);
-    dt_strbuf_clear(&headers);
-    queue_stream_wait(stream);
+    queue_stream(stream);
     /* Outside of a turn of the connection, the next turn sends the answer, together with other responses. */
     if (stream->conns->current != conn)
         dt_evloop_again(&stream->conns->loop, &conn->source);

@@ -421,7 +421,7 @@ static void a_newcomer_goes_to_the_thread_with_the_fewest_connections(void **sta
     assert_int_equal(listen(listener, 5), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)name, &n), 0);
     assert_int_equal(dt_conns_listen(all[0], listener, NULL, NULL), DT_OK);
-    dt_conns_share(all, 2);
+    dt_conns_share(all[0], all[1]);
     for (int i = 0; i < 4; i++) {
         fd[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         assert_int_equal(connect(fd[i], (struct sockaddr *)name, n), 0);

@@ -29,7 +29,7 @@ static void assert_passed(const char *text, size_t passed, enum dt_frame next)
     for (size_t piece = 1; piece <= all; piece++)
         if (pass(text, all, piece) != passed || frames.next != next)
             fail_msg("%s in pieces of %zu: %zu passed, %d comes next (%s)", text, piece, pass(text, all, piece),
-                     (int)frames.next, frames.detail ? frames.detail : "");
+                     (int)frames.next, frames.head.detail ? frames.head.detail : "");
 }
 
 /* Whole requests: all of it is passed, and a request may begin. */
@@ -45,8 +45,8 @@ static void assert_refused(const char *fine, const char *rest, enum dt_head_faul
     char text[4096];
     snprintf(text, sizeof(text), "%s%s", fine, rest);
     assert_passed(text, strlen(fine), DT_FRAME_REFUSED);
-    if (frames.status != (int)fault || !strstr(frames.detail, word))
-        fail_msg("%s: %d %s", text, (int)frames.status, frames.detail);
+    if (frames.head.status != (int)fault || !strstr(frames.head.detail, word))
+        fail_msg("%s: %d %s", text, (int)frames.head.status, frames.head.detail);
 }
 
 TEST(complete_requests_are_passed_on)
@@ -135,11 +135,11 @@ TEST(an_endless_request_is_held_within_bounds)
     assert_in_range(held_of_endless("", 'a'), 1, DT_HEAD_MAX);
     assert_in_range(held_of_endless("GET / HTTP/1.1\r\nHost: ", 'a'), 1, DT_HEAD_MAX);
     assert_in_range(held_of_endless(GET "GET /", 'a'), 1, DT_HEAD_MAX);
-    assert_int_equal(frames.status, DT_HEAD_LONG_TARGET);
+    assert_int_equal(frames.head.status, DT_HEAD_LONG_TARGET);
     assert_in_range(held_of_endless(CHUNKED, '0'), 1, 32);
     assert_in_range(held_of_endless(CHUNKED "0;", 'a'), 1, 1024);
     assert_in_range(held_of_endless(CHUNKED "0\r\nA: ", 'a'), 1, 1024);
-    assert_int_equal(frames.status, DT_HEAD_TOO_LARGE);
+    assert_int_equal(frames.head.status, DT_HEAD_TOO_LARGE);
 }
 
 TEST(a_body_is_counted_but_not_parsed)

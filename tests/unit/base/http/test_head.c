@@ -2,18 +2,25 @@
 
 #include "support/suite.h"
 
-#include "base/http/head.h"
+#include "base/http/parse.h"
 
 static struct dt_head head;
 
-static enum dt_head_verdict judge(const char *text)
+enum verdict { MORE, WHOLE, REFUSED };
+
+static enum verdict judge_bytes(const char *p, size_t n)
 {
-    return dt_head_judge(dt_str(text), &head);
+    return dt_head_read((struct dt_str){p, n}, &head) ? WHOLE : head.status ? REFUSED : MORE;
+}
+
+static enum verdict judge(const char *text)
+{
+    return judge_bytes(text, strlen(text));
 }
 
 static void assert_refused(const char *text, enum dt_head_fault fault, const char *word)
 {
-    if (judge(text) != DT_HEAD_REFUSED || head.status != (int)fault || !strstr(head.detail, word))
+    if (judge(text) != REFUSED || head.status != (int)fault || !strstr(head.detail, word))
         fail_msg("%s: %d %d %s", text, judge(text), head.status, head.detail ? head.detail : "");
 }
 
@@ -30,7 +37,7 @@ TEST(a_head_is_complete_after_its_empty_line)
                                         "GET http://x/healthz?a=b HTTP/1.1\r\nHost: x\r\nX-Empty:\r\n\r\n",
                                         "OPTIONS * HTTP/1.1\r\nHost: x\r\nA: tab\there\r\n\r\n"};
     for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
-        if (judge(whole[i]) != DT_HEAD_WHOLE)
+        if (judge(whole[i]) != WHOLE)
             fail_msg("%s: %s", whole[i], head.detail);
 }
 
@@ -38,8 +45,8 @@ TEST(every_incomplete_head_waits_for_more_bytes)
 {
     static const char text[] = "\r\nGET /v1/jobs?limit=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n";
     for (size_t n = 0; n + 1 < sizeof(text) - 1; n++)
-        assert_int_equal(dt_head_judge((struct dt_str){text, n}, &head), DT_HEAD_MORE);
-    assert_int_equal(judge(text), DT_HEAD_WHOLE);
+        assert_int_equal(judge_bytes(text, n), MORE);
+    assert_int_equal(judge(text), WHOLE);
 }
 
 TEST(heads_that_the_library_would_refuse_are_refused_with_a_reason)
@@ -76,18 +83,18 @@ TEST(heads_that_the_library_would_refuse_are_refused_with_a_reason)
 
 TEST(the_body_that_follows_a_head_is_known)
 {
-    assert_int_equal(judge("\r\n" GET "Content-Length: 0012\r\n" DONE "x"), DT_HEAD_WHOLE);
+    assert_int_equal(judge("\r\n" GET "Content-Length: 0012\r\n" DONE "x"), WHOLE);
     assert_int_equal(head.length, 12);
     assert_int_equal(head.n, strlen("\r\n" GET "Content-Length: 0012\r\n" DONE));
     assert_false(head.chunked);
-    assert_int_equal(judge(GET "Transfer-Encoding:\tChunked\r\n" DONE), DT_HEAD_WHOLE);
+    assert_int_equal(judge(GET "Transfer-Encoding:\tChunked\r\n" DONE), WHOLE);
     assert_true(head.chunked && head.length == 0);
-    assert_int_equal(judge(GET "Content-Length: 999999999999999999\r\n" DONE), DT_HEAD_WHOLE);
+    assert_int_equal(judge(GET "Content-Length: 999999999999999999\r\n" DONE), WHOLE);
     assert_true(head.length == UINT64_C(999999999999999999));
 }
 
 /* A head of so many times this, behind `before`. */
-static enum dt_head_verdict judge_repeated(const char *before, const char *text, size_t times, const char *after)
+static enum verdict judge_repeated(const char *before, const char *text, size_t times, const char *after)
 {
     static char all[DT_HEAD_MAX + 1];
     char *end = all + sprintf(all, "%s", before);
@@ -99,20 +106,20 @@ static enum dt_head_verdict judge_repeated(const char *before, const char *text,
 
 TEST(heads_with_too_many_parameters_cookies_or_headers_are_refused)
 {
-    assert_int_equal(judge_repeated("GET /?a=b", "&a=b", 100, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_int_equal(judge_repeated("GET /?a", "&", 300, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
+    assert_int_equal(judge_repeated("GET /?a=b", "&a=b", 100, " HTTP/1.1\r\nHost: x\r\n\r\n"), WHOLE);
+    assert_int_equal(judge_repeated("GET /?a", "&", 300, " HTTP/1.1\r\nHost: x\r\n\r\n"), REFUSED);
     assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
-    assert_int_equal(judge_repeated(GET "Cookie: a=b", ";a=b", 50, "\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_int_equal(judge_repeated(GET "Cookie: a", ";", 300, "\r\n\r\n"), DT_HEAD_REFUSED);
-    assert_int_equal(judge_repeated(GET, "X-Header: of some length\r\n", 150, "\r\n"), DT_HEAD_WHOLE);
+    assert_int_equal(judge_repeated(GET "Cookie: a=b", ";a=b", 50, "\r\n\r\n"), WHOLE);
+    assert_int_equal(judge_repeated(GET "Cookie: a", ";", 300, "\r\n\r\n"), REFUSED);
+    assert_int_equal(judge_repeated(GET, "X-Header: of some length\r\n", 150, "\r\n"), WHOLE);
     assert_int_equal(
         judge_repeated(GET, "X-Header: of a length that fills the rest of what there is for it\r\n", 150, "\r\n"),
-        DT_HEAD_REFUSED);
+        REFUSED);
     assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
 }
 
 /* `before`, then so many of `c`, then `after`; cut to what is looked at. */
-static enum dt_head_verdict judge_long(const char *before, char c, size_t n, const char *after)
+static enum verdict judge_long(const char *before, char c, size_t n, const char *after)
 {
     static char text[4 * DT_HEAD_MAX];
     size_t k = strlen(before), m = strlen(after);
@@ -120,7 +127,7 @@ static enum dt_head_verdict judge_long(const char *before, char c, size_t n, con
     memset(text + k, c, n);
     memcpy(text + k + n, after, m);
     size_t all = k + n + m;
-    return dt_head_judge((struct dt_str){text, all < DT_HEAD_MAX ? all : DT_HEAD_MAX}, &head);
+    return judge_bytes(text, all < DT_HEAD_MAX ? all : DT_HEAD_MAX);
 }
 
 /* The verdict on a head with this byte at the place of the question mark. */
@@ -130,7 +137,7 @@ static bool taken_with(const char *head_text, unsigned char c)
     size_t n = strlen(head_text);
     memcpy(text, head_text, n);
     *(char *)memchr(text, '?', n) = (char)c;
-    return dt_head_judge((struct dt_str){text, n}, &head) == DT_HEAD_WHOLE;
+    return judge_bytes(text, n) == WHOLE;
 }
 
 TEST(every_byte_is_accepted_only_where_it_is_allowed)
@@ -149,19 +156,19 @@ TEST(every_byte_is_accepted_only_where_it_is_allowed)
 
 TEST(each_part_of_a_head_that_is_too_long_has_its_own_problem)
 {
-    assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX - 1, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX, " HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_REFUSED);
+    assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX - 1, " HTTP/1.1\r\nHost: x\r\n\r\n"), WHOLE);
+    assert_int_equal(judge_long("GET /", 'a', DT_TARGET_MAX, " HTTP/1.1\r\nHost: x\r\n\r\n"), REFUSED);
     assert_int_equal(head.status, DT_HEAD_LONG_TARGET);
-    assert_int_equal(judge_long("GET /", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    assert_int_equal(judge_long("GET /", 'a', 2 * DT_HEAD_MAX, ""), REFUSED);
     assert_int_equal(head.status, DT_HEAD_LONG_TARGET);
-    assert_int_equal(judge_long(GET "A: ", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    assert_int_equal(judge_long(GET "A: ", 'a', 2 * DT_HEAD_MAX, ""), REFUSED);
     assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
-    assert_int_equal(judge_long("", 'a', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    assert_int_equal(judge_long("", 'a', 2 * DT_HEAD_MAX, ""), REFUSED);
     assert_int_equal(head.status, DT_HEAD_TOO_LARGE);
-    assert_int_equal(judge_long("", '\n', 2 * DT_HEAD_MAX, ""), DT_HEAD_REFUSED);
+    assert_int_equal(judge_long("", '\n', 2 * DT_HEAD_MAX, ""), REFUSED);
     size_t rest = DT_HEAD_MAX - strlen(GET "A: ") - strlen("\r\n\r\n");
-    assert_int_equal(judge_long(GET "A: ", 'a', rest, "\r\n\r\n"), DT_HEAD_WHOLE);
-    assert_int_equal(judge_long(GET "A: ", 'a', rest - 1, "\r\n"), DT_HEAD_MORE);
+    assert_int_equal(judge_long(GET "A: ", 'a', rest, "\r\n\r\n"), WHOLE);
+    assert_int_equal(judge_long(GET "A: ", 'a', rest - 1, "\r\n"), MORE);
 }
 
 TEST(a_complete_head_gives_the_request_and_whether_the_connection_stays_open)
@@ -173,7 +180,7 @@ TEST(a_complete_head_gives_the_request_and_whether_the_connection_stays_open)
         {"A", "1"}, {"Connection", "x, Keep-Alive"}, {"Expect", "100-continue"}, {"Connection", "close"}, {"B", ""}};
     struct dt_str name;
     struct dt_str value;
-    assert_int_equal(judge(text), DT_HEAD_WHOLE);
+    assert_int_equal(judge(text), WHOLE);
     assert_true(dt_str_is(head.method, "PUT") && dt_str_is(head.target, "/v1/x?y=1"));
     assert_true(head.old && head.keep && head.close && head.expects);
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
@@ -181,7 +188,7 @@ TEST(a_complete_head_gives_the_request_and_whether_the_connection_stays_open)
         assert_true(dt_str_is(name, fields[i][0]) && dt_str_is(value, fields[i][1]));
     }
     assert_false(dt_head_next(&head.fields, &name, &value));
-    assert_int_equal(judge("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), DT_HEAD_WHOLE);
+    assert_int_equal(judge("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), WHOLE);
     assert_false(head.old || head.keep || head.close || head.expects);
 }
 

@@ -1,10 +1,21 @@
-/* The head of a request: see head.h. Follows RFC 9112: a line ends with CRLF, and empty lines before the request line
- * are skipped. A line feed alone also ends a line, so that its sender gets an answer at once, but the head is then
- * refused. */
-#include "head.h"
+/*
+ * The heads and the framing of HTTP/1.1: see parse.h. Follows RFC 9112: a line ends with CRLF, and empty lines before a
+ * request line are skipped. A line feed alone also ends a line, so that its sender gets an answer at once, but the
+ * request is then refused, because some programs accept it as the end of a line, and others do not.
+ *
+ * Invariants: a line is passed when it is complete; at most DT_HEAD_MAX bytes are held, since heads, lines with
+ * chunk sizes and trailers are refused if they exceed their limits.
+ */
+#include "parse.h"
 
-#define TLS_HANDSHAKE 0x16 /* first byte of every TLS connection */
-#define LINES_MAX     200
+#include "base/text/encoding.h"
+
+#define TLS_HANDSHAKE  0x16 /* first byte of every TLS connection */
+#define LINES_MAX      200
+#define SIZE_LINE_MAX  512 /* most bytes of a line with a chunk's size, including extensions */
+#define SIZE_DIGITS    15  /* most hexadecimal digits of a chunk's size, so that no program's number overflows */
+#define TRAILERS_MAX   1024
+#define TRAILERS_LINES 8
 /* Bytes that are counted for a header, parameter or cookie, in addition to its length (DT_WEIGHT_MAX). */
 #define FIELD_BYTES 64
 
@@ -34,16 +45,17 @@ static bool next_line(struct line_reader *reader, struct dt_str *line)
     return true;
 }
 
-static enum dt_head_verdict refuse_head(struct dt_head *head, enum dt_head_fault fault, const char *detail)
+/* Fills in the reason of a refusal. Returns false, the result of every check that fails. */
+static bool refuse(struct dt_head *head, enum dt_head_fault fault, const char *detail)
 {
     head->status = (int)fault;
     head->detail = detail;
-    return DT_HEAD_REFUSED;
+    return false;
 }
 
-static enum dt_head_verdict refuse_malformed(struct dt_head *head, const char *detail)
+static bool refuse_malformed(struct dt_head *head, const char *detail)
 {
-    return refuse_head(head, DT_HEAD_MALFORMED, detail);
+    return refuse(head, DT_HEAD_MALFORMED, detail);
 }
 
 /* Returns whether s is a token: letters, digits and some marks. The tables have one bit for each character from NUL to
@@ -115,7 +127,7 @@ struct dt_str dt_target_path(struct dt_str target)
 }
 
 /* Parses "METHOD target HTTP/1.x". */
-static enum dt_head_verdict check_request_line(struct dt_str line, struct reading *r)
+static bool check_request_line(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
     if (!split_at_character(&line, ' ', &head->method) || !is_token(head->method))
@@ -126,31 +138,28 @@ static enum dt_head_verdict check_request_line(struct dt_str line, struct readin
     if (!head->old && !dt_str_is(line, "HTTP/1.1")) {
         bool another = line.n == 8 && memcmp(line.p, "HTTP/", 5) == 0 && is_digit(line.p[5]) && line.p[6] == '.' &&
                        is_digit(line.p[7]);
-        return another ? refuse_head(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are supported")
+        return another ? refuse(head, DT_HEAD_BAD_VERSION, "HTTP/1.1 and HTTP/1.0 are supported")
                        : refuse_malformed(head, "the first line does not end with the version of HTTP");
     }
     if (head->target.n == 0 || !is_printable(head->target, false))
         return refuse_malformed(head, "the target of the first line is empty or has an invalid byte");
     if (head->target.n > DT_TARGET_MAX)
-        return refuse_head(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
+        return refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes");
     r->weight += FIELD_BYTES * (1 + count_character(head->target, '&'));
-    return DT_HEAD_WHOLE;
+    return true;
 }
 
-bool dt_head_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head)
+/* Checks a header line, or a trailer of a chunked body. */
+static bool split_field(struct dt_str line, struct dt_str *name, struct dt_str *value, struct dt_head *head)
 {
     *value = line;
     if (line.p[0] == ' ' || line.p[0] == '\t')
-        refuse_malformed(head, "a header line begins with a space: folded lines are not supported");
-    else if (!split_at_character(value, ':', name))
-        refuse_malformed(head, "a header line has no colon");
-    else if (!is_token(*name))
-        refuse_malformed(head, "a header's name is empty or has an invalid byte");
-    else if (!is_printable(*value, true))
-        refuse_malformed(head, "a header's value has a control character");
-    else
-        return true;
-    return false;
+        return refuse_malformed(head, "a header line begins with a space: folded lines are not supported");
+    if (!split_at_character(value, ':', name))
+        return refuse_malformed(head, "a header line has no colon");
+    if (!is_token(*name))
+        return refuse_malformed(head, "a header's name is empty or has an invalid byte");
+    return is_printable(*value, true) || refuse_malformed(head, "a header's value has a control character");
 }
 
 /* Skips spaces before a length or an encoding. Spaces after it are refused. */
@@ -163,7 +172,7 @@ static struct dt_str skip_leading_blanks(struct dt_str value)
 }
 
 /* Reads Content-Length: at most 18 digits, so that no program's number overflows. */
-static enum dt_head_verdict read_content_length(struct dt_str value, struct reading *r)
+static bool read_content_length(struct dt_str value, struct reading *r)
 {
     uint64_t length = 0;
     bool fine = value.n > 0 && value.n <= 18;
@@ -175,16 +184,16 @@ static enum dt_head_verdict read_content_length(struct dt_str value, struct read
         return refuse_malformed(r->head, "a Content-Length that is not a number");
     r->lengths++;
     r->head->length = length;
-    return DT_HEAD_WHOLE;
+    return true;
 }
 
-static enum dt_head_verdict check_header_field(struct dt_str line, struct reading *r)
+static bool check_header_field(struct dt_str line, struct reading *r)
 {
     struct dt_head *head = r->head;
     struct dt_str name;
     struct dt_str value;
-    if (!dt_head_field(line, &name, &value, head))
-        return DT_HEAD_REFUSED;
+    if (!split_field(line, &name, &value, head))
+        return false;
     r->weight += FIELD_BYTES;
     switch (name.n) { /* compares the length first, because most of the headers in question differ in length */
     case 4:
@@ -220,35 +229,30 @@ static enum dt_head_verdict check_header_field(struct dt_str line, struct readin
     default:
         break;
     }
-    return DT_HEAD_WHOLE;
+    return true;
 }
 
 /* Checks the headers, each alone, then together: even valid headers may form a combination that is refused. */
-static enum dt_head_verdict check_head_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
+static bool check_head_lines(struct line_reader *reader, struct dt_str line, struct dt_head *head)
 {
     struct reading r = {.head = head};
-    enum dt_head_verdict verdict = check_request_line(line, &r);
+    bool fine = check_request_line(line, &r);
     head->fields = reader->remainder;
-    for (int i = 0; verdict == DT_HEAD_WHOLE && next_line(reader, &line) && line.n; i++)
-        verdict = i < LINES_MAX ? check_header_field(line, &r)
-                                : refuse_head(head, DT_HEAD_TOO_LARGE, "more than 200 headers");
-    if (verdict != DT_HEAD_WHOLE)
-        return verdict;
-    if (r.hosts > 1 || (r.hosts == 0 && !head->old))
-        return refuse_malformed(head, "exactly one Host is needed");
-    if (r.lengths > 1)
-        return refuse_malformed(head, "more than one Content-Length");
-    if (r.encodings > 1)
-        return refuse_malformed(head, "more than one Transfer-Encoding");
-    if (r.encodings && r.lengths)
-        return refuse_malformed(head, "both Content-Length and Transfer-Encoding");
-    if (r.encodings && head->old)
-        return refuse_malformed(head, "Transfer-Encoding in HTTP/1.0");
-    if (r.tokens > 1)
-        return refuse_malformed(head, "more than one Authorization");
-    if (r.weight + head->n > DT_WEIGHT_MAX)
-        return refuse_head(head, DT_HEAD_TOO_LARGE, "too many headers, query parameters and cookies");
-    return DT_HEAD_WHOLE;
+    for (int i = 0; fine && next_line(reader, &line) && line.n; i++)
+        fine = i < LINES_MAX ? check_header_field(line, &r) : refuse(head, DT_HEAD_TOO_LARGE, "more than 200 headers");
+    if (!fine)
+        return false;
+    const char *fault = r.hosts > 1 || (r.hosts == 0 && !head->old) ? "exactly one Host is needed"
+                        : r.lengths > 1                             ? "more than one Content-Length"
+                        : r.encodings > 1                           ? "more than one Transfer-Encoding"
+                        : r.encodings && r.lengths                  ? "both Content-Length and Transfer-Encoding"
+                        : r.encodings && head->old                  ? "Transfer-Encoding in HTTP/1.0"
+                        : r.tokens > 1                              ? "more than one Authorization"
+                                                                    : NULL;
+    if (fault)
+        return refuse_malformed(head, fault);
+    return r.weight + head->n <= DT_WEIGHT_MAX ||
+           refuse(head, DT_HEAD_TOO_LARGE, "too many headers, query parameters and cookies");
 }
 
 bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *value)
@@ -262,8 +266,9 @@ bool dt_head_next(struct dt_str *fields, struct dt_str *name, struct dt_str *val
     return true;
 }
 
-enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
+bool dt_head_read(struct dt_str text, struct dt_head *head)
 {
+    text.n = text.n < DT_HEAD_MAX ? text.n : DT_HEAD_MAX;
     struct line_reader reader = {.remainder = text};
     struct line_reader begins;
     struct dt_str line = DT_STR_NONE;
@@ -284,9 +289,117 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
                          : check_head_lines(&reader, line, head);
     }
     if (text.n < DT_HEAD_MAX)
-        return DT_HEAD_MORE;
+        return false;
     line = begins.remainder.n ? begins.remainder : text;
     return memchr(line.p, '\n', line.n) == NULL && split_at_character(&line, ' ', &(struct dt_str){0})
-               ? refuse_head(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
-               : refuse_head(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
+               ? refuse(head, DT_HEAD_LONG_TARGET, "the target has more than 8192 bytes")
+               : refuse(head, DT_HEAD_TOO_LARGE, "the first line and the headers have more than 12288 bytes");
+}
+
+/* ---- the framing ---- */
+
+static bool begins_with_line_end(struct dt_str text)
+{
+    return text.n > 1 && text.p[0] == '\r' && text.p[1] == '\n';
+}
+
+static size_t pass_head(struct dt_frames *frames, struct dt_str text)
+{
+    struct dt_head *head = &frames->head;
+    if (begins_with_line_end(text)) /* some clients send an empty line after a body; it is skipped */
+        return 2;
+    if (!dt_head_read(text, head))
+        return 0;
+    frames->heads++;
+    frames->chunked = head->chunked;
+    frames->left = head->length;
+    frames->next = head->chunked ? DT_FRAME_CHUNK_SIZE : head->length ? DT_FRAME_BODY : DT_FRAME_HEAD;
+    return head->n;
+}
+
+static const char bare_feed[] = "a line of the chunked body ends with a line feed alone";
+
+static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
+{
+    struct line_reader reader = {.remainder = text};
+    struct dt_str line = text;
+    size_t digits = 0;
+    uint64_t size = 0;
+    const bool whole = next_line(&reader, &line);
+    while (digits < line.n && dt_hex_digit(line.p[digits]) >= 0 && digits <= SIZE_DIGITS)
+        size = size * 16 + (uint64_t)dt_hex_digit(line.p[digits++]);
+    bool fine = digits > 0 && digits <= SIZE_DIGITS && (whole || text.n < SIZE_LINE_MAX);
+    if (fine && !whole)
+        return 0;
+    if (fine && reader.bare)
+        return refuse_malformed(&frames->head, bare_feed);
+    const size_t length = text.n - reader.remainder.n;
+    fine &= length <= SIZE_LINE_MAX && (line.n == digits || line.p[digits] == ';');
+    for (size_t i = digits; fine && i < line.n; i++) /* checks that the chunk's extension is text */
+        fine = (unsigned char)line.p[i] >= ' ' || line.p[i] == '\t';
+    if (!fine)
+        return refuse_malformed(&frames->head, "a chunk of the body does not begin with its size");
+    frames->left = size;
+    frames->next = size ? DT_FRAME_BODY : DT_FRAME_TRAILERS;
+    return length;
+}
+
+/* Passes all trailers at once, so that if one is refused, none is passed. */
+static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
+{
+    struct line_reader reader = {.remainder = text};
+    struct dt_str line;
+    struct dt_str name;
+    struct dt_str value;
+    bool fits = true;
+    for (int lines = 0; fits && next_line(&reader, &line); lines++) {
+        const size_t passed = text.n - reader.remainder.n;
+        fits = passed <= TRAILERS_MAX && lines <= TRAILERS_LINES;
+        if (fits && reader.bare)
+            return refuse_malformed(&frames->head, bare_feed);
+        if (fits && line.n == 0) {
+            frames->next = DT_FRAME_HEAD;
+            return passed;
+        }
+        if (fits && !split_field(line, &name, &value, &frames->head))
+            return 0;
+    }
+    if (!fits || text.n >= TRAILERS_MAX)
+        (void)refuse(&frames->head, DT_HEAD_TOO_LARGE, "more than 8 trailers, or 1024 bytes of them");
+    return 0;
+}
+
+size_t dt_frames_step(struct dt_frames *frames, struct dt_str text)
+{
+    size_t n = 0;
+    switch (frames->next) {
+    case DT_FRAME_HEAD:
+        n = pass_head(frames, text);
+        break;
+    case DT_FRAME_BODY:
+        n = text.n < frames->left ? text.n : (size_t)frames->left;
+        frames->left -= n;
+        if (frames->left == 0)
+            frames->next = frames->chunked ? DT_FRAME_CHUNK_END : DT_FRAME_HEAD;
+        break;
+    case DT_FRAME_CHUNK_SIZE:
+        n = pass_chunk_size(frames, text);
+        break;
+    case DT_FRAME_CHUNK_END:
+        n = begins_with_line_end(text) ? 2 : 0;
+        if (n)
+            frames->next = DT_FRAME_CHUNK_SIZE;
+        else if (text.p[0] == '\n' || text.n > 1 || text.p[0] != '\r')
+            (void)refuse_malformed(&frames->head,
+                                   text.p[0] == '\n' ? bare_feed : "a chunk is longer than its size says");
+        break;
+    case DT_FRAME_TRAILERS:
+        n = pass_trailers(frames, text);
+        break;
+    case DT_FRAME_REFUSED:
+        break;
+    }
+    if (frames->head.detail)
+        frames->next = DT_FRAME_REFUSED;
+    return n;
 }
