@@ -14,7 +14,7 @@
 
 /* ---- addresses ---- */
 
-/* Reads the list; no socket is open yet. The configuration was checked before, so only tests pass an invalid element. */
+/* Reads the list; no socket is open yet. The configuration was checked before, so only tests pass invalid elements. */
 static dt_status parse_list(const char *listen, int port, struct dt_listeners *out, struct dt_error *err)
 {
     struct dt_str rest = dt_str(listen);

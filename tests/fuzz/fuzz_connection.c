@@ -124,7 +124,7 @@ static void run(struct dt_str text, size_t step, struct dt_strbuf *out)
     int pair[2];
     begun = ended = refused = 0;
     MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
-    MUST(dt_conns_adopt(conns, pair[0], NULL, 0, NULL));
+    MUST(dt_conns_adopt(conns, pair[0], NULL, 0, NULL, false));
     for (size_t at = 0; at < text.n; at += step) {
         (void)send(pair[1], text.p + at, text.n - at < step ? text.n - at : step, MSG_NOSIGNAL);
         turn();

@@ -262,10 +262,12 @@ static bool continue_handshake(struct dt_conn *conn)
         dt_evloop_again(&conn->conns->loop, &conn->source);
         return false;
     }
-    switch (dt_sock_greet(&conn->sock)) {
+    const enum dt_sock_greeting result = dt_sock_greet(&conn->sock);
+    switch (result) {
     case DT_SOCK_GREETED:
+    case DT_SOCK_GREETED_H2:
         DT_CONN_COUNT(conn->conns, greeted);
-        if (dt_sock_chose_h2(&conn->sock))
+        if (result == DT_SOCK_GREETED_H2)
             dt_h2_begin(conn);
         return true;
     case DT_SOCK_NOT_TLS:

@@ -98,8 +98,9 @@ dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct d
  * gives it to the thread with the fewest. Called before dt_conns_run. All threads must end before one is freed. */
 void dt_conns_share(dt_conns *conns, dt_conns *with);
 /* Serves a connected, non-blocking socket, which belongs to conns from now on. If files is not NULL, it uses TLS.
- * Returns false if memory runs out. */
-bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files);
+ * later: any thread may call; the thread of conns adopts the socket. Returns false if memory runs out. */
+bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files,
+                    bool later);
 /* Runs one round: sleeps until an event occurs, and handles it. */
 void dt_conns_round(dt_conns *conns);
 /* Runs rounds until the stage is DT_CONNS_STOP. */

@@ -75,12 +75,11 @@ struct dt_conn {
     int32_t id;  /* id of the stream; 0: libnghttp2 no longer knows the stream */
     int poll_fd; /* in a stream: the descriptor of dt_conn_fd; -1: not requested */
     enum dt_wait wait;
-    int64_t since_us; /* when the wait began; while waiting for a body: begun_us */
-    int64_t begun_us; /* when the request began; moved forward by the time that its body waited for the owner */
-    int64_t quick_us; /* until when the body counts as fast enough, by the bytes received so far */
-    size_t dropped;   /* bytes that were dropped because the owner had the request (dt_conn_listen) */
-    bool known, secure;
-    bool local; /* the connection is on a Unix socket */
+    int64_t since_us;  /* when the wait began; while waiting for a body: begun_us */
+    int64_t begun_us;  /* when the request began; moved forward by the time that its body waited for the owner */
+    int64_t quick_us;  /* until when the body counts as fast enough, by the bytes received so far */
+    size_t dropped;    /* bytes that were dropped because the owner had the request (dt_conn_listen) */
+    bool known, local; /* local: the connection is on a Unix socket */
     unsigned char address[DT_ADDRESS_BYTES];
     bool http1;   /* the first bytes were not the preface of HTTP/2 */
     bool served;  /* at least one request was answered */

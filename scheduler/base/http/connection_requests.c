@@ -69,7 +69,7 @@ void dt_conn_close(struct dt_conn *conn)
 {
     dt_conns *conns = conn->conns;
     dt_assert(!conn->request);
-    if (conn->secure) {
+    if (conn->sock.files) {
         DT_CONN_GAUGE(conns, secure, -1);
         if (!conn->sock.greeted)
             DT_CONN_COUNT(conns, deserted);

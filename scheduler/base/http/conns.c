@@ -136,6 +136,15 @@ static size_t count_crowd(const dt_conns *conns)
     return n;
 }
 
+/* Closes the connection of a crowd that has waited for longest, unless it has sent something. */
+static void close_oldest(struct dt_conn *conn)
+{
+    if (!dt_conn_look_again(conn))
+        return;
+    DT_CONN_COUNT(conn->conns, crowded);
+    dt_conn_give_up(conn, 0, NULL);
+}
+
 /* Closes connections of the crowd that have waited for SLOW_US, until the crowd is not larger than `most`. If it is
  * still larger than RUSH times `most`, also closes a younger connection. */
 static void reduce_crowd(dt_conns *conns, size_t most)
@@ -143,10 +152,8 @@ static void reduce_crowd(dt_conns *conns, size_t most)
     for (size_t i = 0; i < CROWD_WAITS && count_crowd(conns) > most;)
         i += !close_one_waiting(conns, crowd_waits[i]);
     struct dt_conn *first = conns->queues[DT_WAIT_FIRST].first;
-    if (first && count_crowd(conns) > RUSH * most && dt_conn_look_again(first)) {
-        DT_CONN_COUNT(conns, crowded);
-        dt_conn_give_up(first, 0, NULL);
-    }
+    if (first && count_crowd(conns) > RUSH * most)
+        close_oldest(first);
 }
 
 /* Lets one address have at most half of a crowd of connections without a first request: if the newcomer would exceed
@@ -165,10 +172,8 @@ static void limit_crowd_of_address(dt_conns *conns, const struct dt_conn *newcom
         same++;
         oldest = oldest ? oldest : conn;
     }
-    if (same && same >= most && dt_conn_look_again(oldest)) {
-        DT_CONN_COUNT(conns, crowded);
-        dt_conn_give_up(oldest, 0, NULL);
-    }
+    if (same && same >= most)
+        close_oldest(oldest);
 }
 
 static void adopt_connection(struct dt_evtask *task)
@@ -185,37 +190,31 @@ static void adopt_connection(struct dt_evtask *task)
     dt_conn_serve(conn, 0); /* serves the first bytes of this connection before another one can replace it */
 }
 
-/* Returns a connection that is not in a queue yet. If memory runs out, closes the socket and returns NULL. */
-static struct dt_conn *new_conn(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n,
-                                dt_tls_files *files)
+bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files,
+                    bool later)
 {
     const int one = 1;
     struct dt_conn *conn = calloc(1, sizeof(*conn) + conns->events.own);
     if (!conn) {
         close(fd);
-        return NULL;
+        return false;
     }
     conn->conns = conns;
     conn->source = (struct dt_evsource){.ready = dt_conn_serve, .owner = conn};
     conn->local = !address || !dt_address_bytes(address, n, conn->address);
-    dt_sock_init(&conn->sock, fd, files);
+    conn->sock = (struct dt_sock){.fd = fd, .files = files, .greeted = !files, .may_read = true, .may_write = true};
     if (!conn->local)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     conn->adoption.run = adopt_connection;
-    conn->secure = files != NULL;
     DT_CONN_GAUGE(conns, open, 1);
     if (files)
         DT_CONN_GAUGE(conns, secure, 1);
     atomic_fetch_add(&conns->count, 1);
-    return conn;
-}
-
-bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, socklen_t n, dt_tls_files *files)
-{
-    struct dt_conn *conn = new_conn(conns, fd, address, n, files);
-    if (conn)
+    if (later)
+        dt_evloop_post(&conns->loop, &conn->adoption);
+    else
         adopt_connection(&conn->adoption);
-    return conn != NULL;
+    return true;
 }
 
 void dt_conns_share(dt_conns *conns, dt_conns *with)
@@ -246,11 +245,7 @@ static void accept_connections(dt_conns *conns, const struct dt_conn_listener *l
             close(fd);
             continue;
         }
-        struct dt_conn *conn = new_conn(chosen, fd, (const struct sockaddr *)&address, n, listener->files);
-        if (conn && chosen == conns)
-            adopt_connection(&conn->adoption);
-        else if (conn)
-            dt_evloop_post(&chosen->loop, &conn->adoption);
+        (void)dt_conns_adopt(chosen, fd, (const struct sockaddr *)&address, n, listener->files, chosen != conns);
     }
 }
 

@@ -53,11 +53,6 @@ static bool note_result(struct dt_sock *sock, int result, bool *may, bool *ended
 
 /* ---- a socket ---- */
 
-void dt_sock_init(struct dt_sock *sock, int fd, dt_tls_files *files)
-{
-    *sock = (struct dt_sock){.fd = fd, .files = files, .greeted = !files, .may_read = true, .may_write = true};
-}
-
 /* TLS may have to write in order to read, and to read in order to write: an event allows both to be tried. */
 void dt_sock_event(struct dt_sock *sock, uint32_t events)
 {
@@ -78,6 +73,8 @@ static void handle_errno(struct dt_sock *sock, bool *may)
 
 enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
 {
+    const unsigned char *protocol = NULL;
+    unsigned length = 0;
     char first;
     int error = SSL_ERROR_SSL;
     const char *why = "no memory";
@@ -89,11 +86,9 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
         sock->ended = n == 0;
         if (n <= 0)
             return DT_SOCK_GREETING;
-        if (first != HANDSHAKE) {
-            sock->files = NULL;
-            sock->greeted = true;
+        sock->greeted = first != HANDSHAKE;
+        if (sock->greeted)
             return DT_SOCK_NOT_TLS;
-        }
         sock->tls = new_session(sock->files, sock->fd);
         sock->broken = !sock->tls;
     }
@@ -103,31 +98,19 @@ enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock)
         why = ERR_reason_error_string(ERR_peek_error());
         ERR_clear_error();
     }
-    switch (error) {
-    case SSL_ERROR_NONE:
-        sock->greeted = true;
-        return DT_SOCK_GREETED;
-    case SSL_ERROR_WANT_READ:
-    case SSL_ERROR_WANT_WRITE:
+    sock->greeted = error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE;
+    if (!sock->greeted) {
         sock->may_read = sock->may_write = false;
         return DT_SOCK_GREETING;
-    default:
-        DT_LOG(DEBUG, "tls", "TLS handshake failed", DT_S("why", why ? why : "the client has closed the connection"));
-        SSL_free(sock->tls);
-        sock->tls = NULL;
-        sock->files = NULL;
-        sock->greeted = true;
-        return DT_SOCK_FAILED;
     }
-}
-
-bool dt_sock_chose_h2(const struct dt_sock *sock)
-{
-    const unsigned char *name = NULL;
-    unsigned n = 0;
-    if (sock->tls)
-        SSL_get0_alpn_selected(sock->tls, &name, &n);
-    return n == 2 && memcmp(name, "h2", 2) == 0;
+    if (error == SSL_ERROR_NONE) {
+        SSL_get0_alpn_selected(sock->tls, &protocol, &length);
+        return length == 2 && memcmp(protocol, "h2", 2) == 0 ? DT_SOCK_GREETED_H2 : DT_SOCK_GREETED;
+    }
+    DT_LOG(DEBUG, "tls", "TLS handshake failed", DT_S("why", why ? why : "the client has closed the connection"));
+    SSL_free(sock->tls);
+    sock->tls = NULL;
+    return DT_SOCK_FAILED;
 }
 
 size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room)

@@ -8,8 +8,9 @@
 
 struct ssl_st; /* SSL of OpenSSL */
 
+/* At first, fd, files, may_read and may_write are set, and greeted if the socket is plain. */
 struct dt_sock {
-    int fd;              /* descriptor; -1: closed */
+    int fd;              /* descriptor of a non-blocking socket; -1: closed */
     dt_tls_files *files; /* settings of TLS, borrowed; NULL: plain */
     struct ssl_st *tls;  /* TLS session, made when the first byte has arrived, because it costs memory */
     bool greeted;        /* the handshake is complete; always true for a plain socket */
@@ -21,20 +22,17 @@ struct dt_sock {
 
 enum dt_sock_greeting {
     DT_SOCK_GREETED,
-    DT_SOCK_GREETING, /* repeat the call after an event of the socket */
-    DT_SOCK_NOT_TLS,  /* the first bytes are not TLS; the socket is plain from now on */
+    DT_SOCK_GREETED_H2, /* HTTP/2 was negotiated in the handshake */
+    DT_SOCK_GREETING,   /* repeat the call after an event of the socket */
+    DT_SOCK_NOT_TLS,    /* the first bytes are not TLS; the socket is plain from now on */
     /* The handshake failed; an alert was sent if possible; the rest is read as plain bytes, and dropped. */
     DT_SOCK_FAILED
 };
 
-/* Takes ownership of the socket, which must be non-blocking. */
-void dt_sock_init(struct dt_sock *sock, int fd, dt_tls_files *files);
 /* Updates may_read, may_write and hung_up by events of epoll. */
 void dt_sock_event(struct dt_sock *sock, uint32_t events);
 /* Continues the TLS handshake as far as possible. */
 enum dt_sock_greeting dt_sock_greet(struct dt_sock *sock);
-/* Returns whether HTTP/2 was negotiated in the handshake. */
-bool dt_sock_chose_h2(const struct dt_sock *sock);
 /* Reads once, up to `room` bytes. Returns 0 if no bytes are available, the client has closed its side, or the socket is
  * broken. */
 size_t dt_sock_read(struct dt_sock *sock, char *p, size_t room);

@@ -7,11 +7,13 @@
 #include "tls_files.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -37,8 +39,8 @@ struct dt_tls_files {
     dt_metric *left_gauge, *good, *bad;
     pthread_mutex_t lock;
     /* The following members are protected by the lock. */
-    char *paths[FILES]; /* path of each file; empty: none */
-    bool required;      /* a client must have a certificate */
+    char paths[FILES][PATH_MAX]; /* path of each file; empty: none */
+    bool required;               /* a client must have a certificate */
     struct look seen[FILES];
     int64_t looked_us;
     SSL_CTX *ctx;
@@ -47,12 +49,20 @@ struct dt_tls_files {
 
 /* ---- reading ---- */
 
-static void read_file_identity(const char *path, struct look *out)
+/* Looks at the files. Returns whether one of them has changed since the previous look. */
+static bool look_at_files(dt_tls_files *files)
 {
-    struct stat there;
-    memset(out, 0, sizeof(*out));
-    if (path[0] && stat(path, &there) == 0)
-        *out = (struct look){there.st_ino, there.st_size, there.st_mtim};
+    bool changed = false;
+    files->looked_us = dt_clock_mono_us(files->clock);
+    for (int i = 0; i < FILES; i++) {
+        struct look now = {0};
+        struct stat there;
+        if (files->paths[i][0] && stat(files->paths[i], &there) == 0)
+            now = (struct look){there.st_ino, there.st_size, there.st_mtim};
+        changed |= memcmp(&now, &files->seen[i], sizeof(now)) != 0;
+        files->seen[i] = now;
+    }
+    return changed;
 }
 
 /* Reports that a file cannot be used. The first error in OpenSSL's queue has the place, the last one only the general
@@ -66,17 +76,6 @@ static dt_status fail_file(const struct dt_tls_files *files, int which, struct d
     return status;
 }
 
-/* Called if a key has a password. Returns none, because no operator is present to enter it. */
-static int no_password(char *, int, int, void *)
-{
-    return 0;
-}
-
-static int return_verification_result(int good, X509_STORE_CTX *)
-{
-    return good;
-}
-
 static dt_status require_client_certificate(const struct dt_tls_files *files, SSL_CTX *ctx, struct dt_error *err)
 {
     const char *file = files->paths[CLIENT_CA];
@@ -88,8 +87,7 @@ static dt_status require_client_certificate(const struct dt_tls_files *files, SS
         return fail_file(files, CLIENT_CA, err);
     }
     SSL_CTX_set_client_CA_list(ctx, names);
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (files->required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
-                       return_verification_result);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (files->required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0), NULL);
     SSL_CTX_set_max_cert_list(ctx, CHAIN_MAX);
     return DT_OK;
 }
@@ -119,7 +117,8 @@ static int choose_protocol(SSL *, const unsigned char **out, unsigned char *out_
 static bool set_tls_options(SSL_CTX *ctx)
 {
     static const unsigned char name[] = "duetime";
-    SSL_CTX_set_default_passwd_cb(ctx, no_password);
+    /* the password of a key: none, because no operator is present to enter it */
+    SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t) "");
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                  SSL_OP_IGNORE_UNEXPECTED_EOF);
     SSL_CTX_set_mode(ctx,
@@ -139,16 +138,11 @@ static dt_status read_files(dt_tls_files *files, struct dt_error *err)
     struct tm end = {0};
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
     dt_status status = ctx && set_tls_options(ctx) ? DT_OK : dt_fail(err, DT_NOMEM, "OpenSSL could not be initialized");
-    files->looked_us = dt_clock_mono_us(files->clock);
-    for (int i = 0; i < FILES; i++) {
-        read_file_identity(files->paths[i], &files->seen[i]);
-        FILE *in = files->paths[i][0] ? fopen(files->paths[i], "re") : NULL;
-        if (files->paths[i][0] && !in && status == DT_OK) /* replaces OpenSSL's text, which says less */
+    (void)look_at_files(files);
+    for (int i = 0; i < FILES && status == DT_OK; i++) /* OpenSSL's text for a missing file says less */
+        if (files->paths[i][0] && access(files->paths[i], R_OK) != 0)
             status =
                 dt_fail(err, DT_INVALID, "[http] %s: cannot read %s: %s", options[i], files->paths[i], strerror(errno));
-        if (in)
-            fclose(in);
-    }
     DT_THEN(status, read_certificate_and_key(files, ctx, err));
     DT_THEN(status, require_client_certificate(files, ctx, err));
     dt_metric_add(status == DT_OK ? files->good : files->bad, 1);
@@ -189,19 +183,7 @@ static void reload_files(dt_tls_files *files)
 /* Reads the files again if one of them has changed. Called under the lock. */
 static void reload_files_if_changed(dt_tls_files *files)
 {
-    bool changed = false;
-    const int64_t now_us = dt_clock_mono_us(files->clock);
-    if (now_us - files->looked_us <= LOOK_US)
-        return;
-    files->looked_us = now_us;
-    for (int i = 0; i < FILES; i++) {
-        const struct look *seen = &files->seen[i];
-        struct look now;
-        read_file_identity(files->paths[i], &now);
-        changed |= now.inode != seen->inode || now.size != seen->size || now.changed.tv_sec != seen->changed.tv_sec ||
-                   now.changed.tv_nsec != seen->changed.tv_nsec;
-    }
-    if (changed)
+    if (dt_clock_mono_us(files->clock) - files->looked_us > LOOK_US && look_at_files(files))
         reload_files(files);
 }
 
@@ -215,23 +197,12 @@ SSL_CTX *dt_tls_files_take(dt_tls_files *files)
     return ctx;
 }
 
-/* Copies the paths. If memory runs out, returns false, and the paths are unchanged. */
-static bool copy_paths(dt_tls_files *files, const struct dt_config *config)
+static void copy_paths(dt_tls_files *files, const struct dt_config *config)
 {
     const char *texts[FILES] = {config->http_tls_cert, config->http_tls_key, config->http_tls_client_ca};
-    char *copies[FILES];
-    bool whole = true;
-    for (int i = 0; i < FILES; i++) {
-        copies[i] = strdup(texts[i] ? texts[i] : "");
-        whole = whole && copies[i];
-    }
-    for (int i = 0; i < FILES; i++) {
-        free(whole ? files->paths[i] : copies[i]);
-        if (whole)
-            files->paths[i] = copies[i];
-    }
+    for (int i = 0; i < FILES; i++)
+        snprintf(files->paths[i], sizeof(files->paths[i]), "%s", texts[i] ? texts[i] : "");
     files->required = !config->http_tls_client_cert || strcmp(config->http_tls_client_cert, "optional") != 0;
-    return whole;
 }
 
 void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config)
@@ -239,8 +210,8 @@ void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config)
     if (!files || !config->http_tls_cert[0])
         return;
     pthread_mutex_lock(&files->lock);
-    if (copy_paths(files, config))
-        reload_files(files);
+    copy_paths(files, config);
+    reload_files(files);
     pthread_mutex_unlock(&files->lock);
 }
 
@@ -269,14 +240,13 @@ dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock
 {
     const char *read = "Reads of http.tls_cert and the files beside it.";
     *out = NULL;
-    bool wanted = config->http_tls_cert && config->http_tls_cert[0];
-    if (!wanted && config->http_tls_client_ca && config->http_tls_client_ca[0])
-        return dt_fail(
-            err, DT_INVALID,
-            "[http] tls_client_ca is set without tls_cert: certificates of clients are requested over TLS only");
-    dt_tls_files *files = wanted ? calloc(1, sizeof(*files)) : NULL;
-    if (!wanted)
-        return DT_OK;
+    if (!config->http_tls_cert || !config->http_tls_cert[0])
+        return !config->http_tls_client_ca || !config->http_tls_client_ca[0]
+                   ? DT_OK
+                   : dt_fail(err, DT_INVALID,
+                             "[http] tls_client_ca is set without tls_cert: certificates of clients are requested over "
+                             "TLS only");
+    dt_tls_files *files = calloc(1, sizeof(*files));
     if (!files)
         return dt_fail(err, DT_NOMEM, "no memory for TLS");
     files->clock = clock;
@@ -285,7 +255,8 @@ dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock
                                  "Seconds until the HTTP certificate expires; negative afterwards.", "");
     files->good = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"ok\"");
     files->bad = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"refused\"");
-    dt_status status = copy_paths(files, config) ? read_files(files, err) : dt_fail(err, DT_NOMEM, "no memory for TLS");
+    copy_paths(files, config);
+    dt_status status = read_files(files, err);
     if (status != DT_OK) {
         dt_tls_files_free(files);
         return status;
@@ -301,8 +272,6 @@ void dt_tls_files_free(dt_tls_files *files)
     if (!files)
         return;
     SSL_CTX_free(files->ctx);
-    for (int i = 0; i < FILES; i++)
-        free(files->paths[i]);
     pthread_mutex_destroy(&files->lock);
     free(files);
 }

@@ -152,7 +152,7 @@ static int connected(int type)
 {
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    assert_true(dt_conns_adopt(conns, pair[0], NULL, 0, NULL));
+    assert_true(dt_conns_adopt(conns, pair[0], NULL, 0, NULL, false));
     return pair[1];
 }
 

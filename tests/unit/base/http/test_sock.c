@@ -133,7 +133,7 @@ static int connected(void)
 {
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
-    assert_true(dt_conns_adopt(conns, pair[0], NULL, 0, files));
+    assert_true(dt_conns_adopt(conns, pair[0], NULL, 0, files, false));
     return pair[1];
 }
 
