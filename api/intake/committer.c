@@ -208,6 +208,7 @@ static void fail_queued_units(dt_committer *c)
 
 void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
 {
+    dt_assert(unit->n > 0 && unit->n <= c->unit_rows);
     unit->view = NULL;
     unit->status = DT_OK;
     unit->bytes = 0;
@@ -216,7 +217,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
         unit->bytes += sizeof(struct dt_create) + job->payload.n + job->headers.n + job->key.n + job->topic.n;
     }
     admit_rows_by_quota(unit, dt_clock_mono_us(c->env->clock));
-    if (unit->n > 0 && unit->n_over == unit->n) {
+    if (unit->n_over == unit->n) {
         finish_unit(unit, DT_OK);
         return;
     }
@@ -224,9 +225,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     for (size_t i = 0; i < c->n_workers && !able; i++)
         able = !dt_session_stalled(&c->workers[i].session);
     dt_status status;
-    if (unit->n == 0 || unit->n > c->unit_rows)
-        status = DT_INTERNAL;
-    else if (atomic_load_explicit(&c->env->ref->taken_us, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&c->env->ref->taken_us, memory_order_relaxed) == 0)
         status = DT_UNAVAILABLE; /* MySQL's clock is not known yet */
     else
         status = able ? enqueue_unit(c, unit) : DT_UNAVAILABLE;

@@ -151,8 +151,7 @@ static dt_status check_connected(dt_db *db, struct dt_error *err)
         return dt_fail(err, DT_UNAVAILABLE, "not connected to MySQL");
     if (db->txn == TXN_SPOILT)
         return dt_fail(err, DT_BUSY, "the transaction was rolled back by a deadlock or lock timeout");
-    if (db->open)
-        return dt_fail(err, DT_INTERNAL, "a result set is still open (%.80s)", db->open->sql);
+    dt_assert(!db->open);
     db->used_us = dt_clock_mono_us(dt_clock_system());
     /* With several servers, checks once a second between transactions whether this server is still writable. A server
      * that became a replica still serves reads, but its data may be old. */
@@ -398,9 +397,8 @@ dt_status dt_db_ping(dt_db *db, struct dt_error *err)
 static dt_status check_may_begin(dt_db *db, struct dt_error *err)
 {
     dt_status status = check_connected(db, err);
-    if (status == DT_OK && db->txn != TXN_NONE)
-        status = dt_fail(err, DT_INTERNAL, "the connection already has an open transaction");
-    return status == DT_OK ? apply_test_clock(db, err) : status;
+    dt_assert(status != DT_OK || db->txn == TXN_NONE);
+    return DT_THEN(status, apply_test_clock(db, err));
 }
 
 dt_status dt_db_begin(dt_db *db, struct dt_error *err)
@@ -471,10 +469,9 @@ static dt_status fail_in_doubt(dt_db *db, struct dt_error *err)
 dt_status dt_db_commit(dt_db *db, struct dt_error *err)
 {
     dt_status status = check_connected(db, err);
-    if (status == DT_OK && db->txn != TXN_OPEN)
-        status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
+    dt_assert(db->txn == TXN_OPEN);
     status = run_text_query(db, DT_STR_LIT("COMMIT"), err);
     if (status == DT_BUSY)
         return status;
@@ -645,9 +642,7 @@ static dt_status execute_statement(dt_db *db, struct statement *s, struct dt_par
 {
     size_t bytes = 0;
     dt_assert(!db->open && db->txn != TXN_SPOILT);
-    if (mysql_stmt_param_count(s->stmt) != params.n)
-        return dt_fail(err, DT_INTERNAL, "%zu parameters for a statement with %lu placeholders (%.80s)", params.n,
-                       mysql_stmt_param_count(s->stmt), s->sql);
+    dt_assert_cmp(params.n, ==, mysql_stmt_param_count(s->stmt));
     if (!reserve_binds(db, params.n))
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < params.n; i++) {
@@ -745,9 +740,7 @@ static dt_status run_array_bound(dt_db *db, struct statement *s, struct dt_param
     const size_t a_column = (rows.n * 17 + 15) / 16 * 16;
     const size_t bytes = a_column * rows.columns;
     unsigned n = (unsigned)rows.n;
-    if (mysql_stmt_param_count(s->stmt) != rows.columns)
-        return dt_fail(err, DT_INTERNAL, "%zu columns for a statement with %lu placeholders (%.80s)", rows.columns,
-                       mysql_stmt_param_count(s->stmt), s->sql);
+    dt_assert_cmp(rows.columns, ==, mysql_stmt_param_count(s->stmt));
     if (bytes > db->scratch_cap) {
         free(db->scratch);
         db->scratch = malloc(bytes);
@@ -767,22 +760,20 @@ static dt_status run_array_bound(dt_db *db, struct statement *s, struct dt_param
 }
 #endif
 
-/* Finds the group of placeholders after VALUES: [*group, *group_end). */
-static bool find_group(const char *sql, const char **group, const char **group_end)
+/* Returns the group of placeholders after VALUES. */
+static struct dt_str find_group(const char *sql)
 {
-    const char *at = strstr(sql, "VALUES");
-    at = at ? strchr(at, '(') : NULL;
+    const char *values = strstr(sql, "VALUES");
+    const char *group = values ? strchr(values, '(') : NULL;
+    dt_assert(group);
+    size_t n = 0;
     int depth = 0;
-    for (const char *p = at; p && *p; p++) {
-        depth += *p == '(';
-        depth -= *p == ')';
-        if (depth == 0) {
-            *group = at;
-            *group_end = p + 1;
-            return true;
-        }
-    }
-    return false;
+    do {
+        dt_assert(group[n]);
+        depth += (group[n] == '(') - (group[n] == ')');
+        n++;
+    } while (depth > 0);
+    return (struct dt_str){group, n};
 }
 
 static dt_status find_or_prepare_rows(dt_db *db, const char *sql, size_t rows, struct statement **out,
@@ -793,15 +784,13 @@ static dt_status find_or_prepare_rows(dt_db *db, const char *sql, size_t rows, s
     *out = find_cached(db, sql, rows);
     if (*out)
         return DT_OK;
-    const char *group;
-    const char *end;
-    if (!find_group(sql, &group, &end))
-        return dt_fail(err, DT_INTERNAL, "a statement for several rows has no VALUES (...) (%.80s)", sql);
+    const struct dt_str group = find_group(sql);
+    const char *end = group.p + group.n;
     struct dt_strbuf text = {0};
     dt_strbuf_add(&text, sql, (size_t)(end - sql));
     for (size_t i = 1; i < rows; i++) {
         dt_strbuf_addc(&text, ',');
-        dt_strbuf_add(&text, group, (size_t)(end - group));
+        dt_strbuf_add(&text, group.p, group.n);
     }
     dt_strbuf_adds(&text, end);
     dt_status status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory")
@@ -891,22 +880,18 @@ static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *
 dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows rows, struct dt_error *err)
 {
     struct dt_strbuf text = {0};
-    const char *group;
-    const char *end;
     dt_status status = check_connected(db, err);
-    if (status == DT_OK && db->txn != TXN_OPEN)
-        status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
+    dt_assert(db->txn == TXN_OPEN);
     const size_t half = db->packet_max / 2; /* in the text, each byte becomes two hexadecimal digits */
     if (rows_that_fit(&rows, 0, half < CHUNK_BYTES ? half : CHUNK_BYTES) < rows.n ||
         rows.n * rows.columns > PLACEHOLDERS_MAX) {
         status = dt_db_run_many(db, sql, rows, NULL, err);
         return status != DT_OK ? status : dt_db_commit(db, err);
     }
-    if (!find_group(sql, &group, &end))
-        return dt_fail(err, DT_INTERNAL, "a statement for several rows has no VALUES (...) (%.80s)", sql);
-    dt_strbuf_add(&text, sql, (size_t)(group - sql));
+    const struct dt_str group = find_group(sql);
+    dt_strbuf_add(&text, sql, (size_t)(group.p - sql));
     for (size_t r = 0; r < rows.n; r++) {
         for (size_t c = 0; c < rows.columns; c++) {
             dt_strbuf_adds(&text, c ? "," : r ? ",(" : "(");
@@ -914,7 +899,7 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
         }
         dt_strbuf_addc(&text, ')');
     }
-    dt_strbuf_adds(&text, end);
+    dt_strbuf_adds(&text, group.p + group.n);
     dt_strbuf_adds(&text, ";COMMIT");
     status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : run_and_commit(db, dt_strbuf_str(&text), err);
     dt_strbuf_clear(&text);
@@ -975,8 +960,7 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
 {
     struct statement *s;
     dt_status status = prepare_connection(db, err);
-    if (status == DT_OK && db->txn != TXN_NONE)
-        status = dt_fail(err, DT_INTERNAL, "a result cannot be streamed inside a transaction (%.80s)", sql);
+    dt_assert(status != DT_OK || db->txn == TXN_NONE);
     DT_THEN(status, find_or_prepare(db, sql, &s, err));
     return status != DT_OK ? status : open_result(db, s, params, true, err);
 }
@@ -1012,10 +996,8 @@ dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, s
         else if (used++ < params.n)
             add_sql_value(&text, &params.v[used - 1]);
     }
-    if (used != params.n)
-        status = dt_fail(err, DT_INTERNAL, "%zu parameters for a statement with %zu placeholders (%.80s)", params.n,
-                         used, sql);
-    else if (text.failed || !s)
+    dt_assert_cmp(used, ==, params.n);
+    if (text.failed || !s)
         status = dt_fail(err, DT_NOMEM, "out of memory");
     else if (mysql_send_query(db->mysql, text.p, (unsigned long)text.n))
         status = fail_connection(db, sql, err);

@@ -166,7 +166,8 @@ int64_t mysql_fixture_lock_waits(struct mysql_fixture *fx)
     pause_us %= 250000;
     return mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.innodb_trx t "
                                     "JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id "
-                                    "WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()");
+                                    "WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE() "
+                                    "AND p.info NOT LIKE '%%next_id%%'");
 }
 
 void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n)

@@ -40,7 +40,7 @@ void mysql_fixture_kill_sessions(struct mysql_fixture *fx);
 void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n);
 /* Returns when another session of this database executes a statement LIKE that. */
 void mysql_fixture_await_statement(struct mysql_fixture *fx, const char *like);
-/* How many transactions of this database wait for a lock. */
+/* How many transactions of this database wait for a lock, except those that reserve ids, which may wait at any time. */
 int64_t mysql_fixture_lock_waits(struct mysql_fixture *fx);
 
 /* SQL by hand, as an operator would type it. */

@@ -109,7 +109,6 @@ RIG_TEST(numbers_can_be_read_as_text)
     OK(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(INT64_MAX), DT_P_INT(2)), &err));
     assert_true(dt_db_next(rig->db));
     assert_int_equal(dt_db_i64(rig->db, 1), -1);
-    assert_int_equal(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(9), DT_P_NULL, DT_P_NULL), NULL, &err), DT_INTERNAL);
     assert_true(dt_db_next(rig->db));
     assert_int_equal(dt_db_i64(rig->db, 0), 2);
     assert_true(dt_db_is_null(rig->db, 1));
@@ -118,10 +117,6 @@ RIG_TEST(numbers_can_be_read_as_text)
     OK(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(INT64_MIN), DT_P_INT(1), DT_P_INT(2)), &err));
     assert_false(dt_db_next(rig->db));
     OK(dt_db_end(rig->db, &err));
-    assert_int_equal(dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(2)), &err), DT_INTERNAL);
-    assert_int_equal(
-        dt_db_query_index(rig->db, sql, DT_PARAMS(DT_P_INT(1), DT_P_INT(2), DT_P_INT(3), DT_P_INT(4)), &err),
-        DT_INTERNAL);
     assert_int_equal(dt_db_query_index(rig->db, "SELECT nothing FROM t", DT_NO_PARAMS, &err),
                      dt_db_query(rig->db, "SELECT nothing FROM t", DT_NO_PARAMS, &err));
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 4);
@@ -196,8 +191,6 @@ RIG_TEST(a_statement_sent_with_the_commit_is_all_or_nothing)
         params[3 * i + 1] = DT_P_NULL;
         params[3 * i + 2] = DT_P_STR(((struct dt_str){bytes, i % 2 ? sizeof bytes - 1 : 0}));
     }
-    assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, ROWS}, &err),
-                     DT_INTERNAL); /* no transaction */
     OK(dt_db_begin_soon(rig->db, &err));
     params[3 * (ROWS - 1)].i = 1000;
     OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params + 3 * (ROWS - 1), 3, 1}, NULL, &err));
@@ -270,7 +263,6 @@ RIG_TEST(errors_of_mysql_map_to_statuses)
     assert_int_equal(dt_db_run(db, insert, DT_PARAMS(DT_P_NULL, DT_P_NULL, DT_P_NULL), NULL, &err), DT_INVALID);
     assert_int_equal(dt_db_run(db, "INSERT INTO nowhere VALUES (1)", DT_NO_PARAMS, NULL, &err), DT_SCHEMA);
     assert_int_equal(dt_db_run(db, "UPDATE t SET nothing = 1", DT_NO_PARAMS, NULL, &err), DT_SCHEMA);
-    assert_int_equal(dt_db_run(db, insert, DT_PARAMS(DT_P_INT(1)), NULL, &err), DT_INTERNAL);
     assert_true(dt_db_alive(db));
     assert_int_equal(ask(db, "SELECT COUNT(*) FROM t"), 1);
 }
@@ -356,11 +348,9 @@ RIG_TEST(a_rolled_back_transaction_leaves_nothing)
 {
     dt_db_rollback(rig->db);
     OK(dt_db_begin(rig->db, &err));
-    assert_int_equal(dt_db_begin(rig->db, &err), DT_INTERNAL);
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
     dt_db_rollback(rig->db);
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 0);
-    assert_int_equal(dt_db_commit(rig->db, &err), DT_INTERNAL);
 }
 
 RIG_TEST(begin_at_returns_the_servers_time)
@@ -409,15 +399,6 @@ RIG_TEST(scripts_discard_what_they_select)
     OK(dt_db_run(rig->db, "SELECT 1", DT_NO_PARAMS, NULL, &err));
     assert_int_equal(ask(rig->db, "SELECT 7"), 7);
     assert_int_equal(dt_db_script(rig->db, DT_STR_LIT("CREATE TABLE"), &err), DT_INTERNAL);
-}
-
-RIG_TEST(an_open_result_set_refuses_other_statements)
-{
-    OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
-    assert_int_equal(dt_db_run(rig->db, "DELETE FROM t", DT_NO_PARAMS, NULL, &err), DT_INTERNAL);
-    OK(dt_db_end(rig->db, &err));
-    assert_false(dt_db_next(rig->db));
-    OK(dt_db_run(rig->db, "DELETE FROM t", DT_NO_PARAMS, NULL, &err));
 }
 
 static void fill_with(struct rig *rig, int rows, int bytes)
@@ -478,14 +459,6 @@ RIG_TEST(a_stream_that_breaks_off_ends_with_an_error)
     assert_int_not_equal(dt_db_end(rig->db, &err), DT_OK);
     OK(dt_db_reconnect(rig->db, &err));
     assert_int_equal(ask(rig->db, "SELECT 7"), 7);
-}
-
-RIG_TEST(a_stream_inside_a_transaction_is_refused)
-{
-    OK(dt_db_begin(rig->db, &err));
-    assert_int_equal(dt_db_query_stream(rig->db, "SELECT id FROM t", DT_NO_PARAMS, &err), DT_INTERNAL);
-    dt_db_rollback(rig->db);
-    assert_true(dt_db_alive(rig->db));
 }
 
 RIG_TEST(an_unreachable_server_is_unavailable)
