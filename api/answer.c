@@ -56,15 +56,17 @@ bool dt_answer_flag(struct dt_request *req, const char *name, bool *out)
     return refuse_query(req, name, "must be true or false");
 }
 
-bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+bool dt_answer_time(const struct dt_request *req, const char *name, int64_t least_ms, const char *reason, int64_t *ms,
+                    struct dt_faults *faults)
 {
+    static const char usual[] =
+        "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as %2B)";
     struct dt_str text = dt_request_query(req, name);
     if (!text.p)
         return false;
-    if (dt_time_parse(text, ms) == DT_OK)
+    if (dt_time_parse(text, ms) == DT_OK && *ms >= least_ms)
         return true;
-    dt_faults_add_query(faults, dt_str(name),
-                        "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as %2B)");
+    dt_faults_add_query(faults, dt_str(name), reason ? reason : usual);
     return false;
 }
 
@@ -72,8 +74,8 @@ struct dt_list_times dt_answer_times(const struct dt_request *req, const char *f
                                      struct dt_faults *faults)
 {
     struct dt_list_times times = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
-    bool has_from = dt_answer_time(req, from, &times.from_ms, faults);
-    bool has_to = dt_answer_time(req, to, &times.to_ms, faults);
+    bool has_from = dt_answer_time(req, from, INT64_MIN, NULL, &times.from_ms, faults);
+    bool has_to = dt_answer_time(req, to, INT64_MIN, NULL, &times.to_ms, faults);
     times.given = has_from || has_to;
     if (has_from && has_to && times.from_ms > times.to_ms)
         dt_faults_add_query(faults, dt_str(from), "is after the end of its range");
@@ -93,6 +95,15 @@ bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms
     return refuse_query(req, name,
                         max_ms == INT64_MAX ? "must be a duration, such as PT5S"
                                             : "must be a duration of 60 s at most, such as PT5S");
+}
+
+struct dt_str dt_answer_topic(const struct dt_request *req, struct dt_faults *faults)
+{
+    const struct dt_str topic = dt_request_query(req, "topic");
+    const char *reason = topic.p ? dt_topic_check(topic, DT_STR_LIT("")) : NULL;
+    if (reason)
+        dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
+    return topic;
 }
 
 bool dt_answer_id(struct dt_request *req, int64_t *id)
@@ -260,6 +271,14 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
     return false;
 }
 
+void dt_answer_cursor_id(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
+                         int64_t *id)
+{
+    struct dt_str position;
+    if (dt_answer_cursor(req, list, faults, &position) && position.p && !dt_job_id_parse(position, id))
+        dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+}
+
 bool dt_answer_count(const struct dt_request *req, const char *name, unsigned most, unsigned *count)
 {
     struct dt_str text = dt_request_query(req, name);
@@ -283,25 +302,31 @@ bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, uns
     return false;
 }
 
-struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first)
+static enum dt_next answer_list_page(struct dt_request *req, dt_store *store)
 {
+    const struct dt_list *list = req->route->list;
+    const struct dt_page *page = req->state;
+    return dt_answer_page(req, store, dt_page_room(page->end.bytes), list->row, list->write);
+}
+
+enum dt_next dt_handle_list(struct dt_request *req)
+{
+    const struct dt_list *list = req->route->list;
+    struct dt_page *page = dt_answer_state(req, sizeof(*page));
     struct dt_faults faults = {.arena = &req->arena};
-    struct dt_str position;
-    struct dt_id_page *page = dt_arena_alloc(&req->arena, sizeof(*page));
-    if (!page) {
-        dt_answer_status(req, DT_NOMEM, NULL, NULL);
-        return NULL;
-    }
-    *page = (struct dt_id_page){.id = first};
-    dt_answer_limit(req, &faults, &page->limit);
-    if (!dt_answer_list(req, kind, NULL, 0, &page->cursor))
-        return NULL;
-    if (dt_answer_cursor(req, &page->cursor, &faults, &position) && position.p && !dt_job_id_parse(position, &page->id))
-        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
-    if (faults.n == 0)
-        return page;
-    dt_answer_faults(req, DT_INVALID, &faults);
-    return NULL;
+    unsigned limit;
+    if (!page)
+        return DT_REPLY;
+    dt_answer_limit(req, &faults, &limit);
+    page->end = dt_page_end(limit, list->row_bytes);
+    page->id = list->first;
+    if (!dt_answer_list(req, list->letter, NULL, 0, &page->cursor))
+        return DT_REPLY;
+    if (list->by_name)
+        dt_answer_cursor(req, &page->cursor, &faults, &page->after);
+    else
+        dt_answer_cursor_id(req, &page->cursor, &faults, &page->id);
+    return dt_answer_submit(req, &faults, answer_list_page);
 }
 
 void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list, bool more, int64_t last)

@@ -35,12 +35,17 @@ bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms
 /* Reads a query parameter that is true or false; *out is false if it is absent. Returns false after answering 422. */
 bool dt_answer_flag(struct dt_request *req, const char *name, bool *out);
 
-/* Reads a query parameter that is a time. False: it is absent, or it is invalid and a fault was added; *ms is
- * unchanged. */
-bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults);
+/* Reads a query parameter that is a time, not before least_ms. reason: text of the fault if it is invalid; NULL: the
+ * usual text. False: it is absent and *ms is unchanged, or it is invalid and a fault was added. */
+bool dt_answer_time(const struct dt_request *req, const char *name, int64_t least_ms, const char *reason, int64_t *ms,
+                    struct dt_faults *faults);
 /* Reads a range of time from two query parameters, which may be absent. If one is invalid, adds a fault. */
 struct dt_list_times dt_answer_times(const struct dt_request *req, const char *from, const char *to,
                                      struct dt_faults *faults);
+
+/* Returns the query parameter "topic"; absent if the query does not have it. If it is no name of a topic, adds a
+ * fault. */
+struct dt_str dt_answer_topic(const struct dt_request *req, struct dt_faults *faults);
 
 /* Reads the first parameter of the path as the id of a job. False: answered 404. */
 bool dt_answer_id(struct dt_request *req, int64_t *id);
@@ -98,6 +103,10 @@ bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fiel
  * False: a fault was added; the answer is not filled in. */
 bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
                       struct dt_str *position);
+/* Reads the parameter "cursor" of a list in order of ids or numbers. If it is absent or a fault was added, *id is
+ * unchanged. */
+void dt_answer_cursor_id(struct dt_request *req, const struct dt_cursor_list *list, struct dt_faults *faults,
+                         int64_t *id);
 /* Reads the rows of a page into `rows`, and writes the answer. Returns the status of the store. */
 typedef dt_status dt_page_fn(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err);
 /* Answers a page, on a worker. room: bytes reserved while `page` runs; if they are not available, answers 503. The
@@ -114,15 +123,23 @@ void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *
  * row. */
 void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list, bool more, int64_t last);
 
-/* A page of a list in order of ids; the page begins after `id`. */
-struct dt_id_page {
-    int64_t id;
-    unsigned limit;
+/* A list whose query has only "limit" and "cursor": a column of routes.c. dt_handle_list answers a page of it. */
+struct dt_list {
+    char letter;      /* names the list in its cursors */
+    const char *row;  /* what a row is, "alert" */
+    size_t row_bytes; /* size of most rows in the answer */
+    bool by_name;     /* the rows are in order of names, otherwise of ids */
+    int64_t first;    /* id after which the list begins */
+    dt_page_fn *write;
+};
+/* The state of a request for a page of a list. */
+struct dt_page {
+    struct dt_page_end end;
+    struct dt_str after; /* name after which the page begins; absent: the list begins with this page */
+    int64_t id;          /* id after which the page begins */
     struct dt_cursor_list cursor;
 };
-/* Reads "limit" and "cursor"; the result is in the request's arena. first: the id after which the list begins. NULL:
- * the answer is filled in. */
-struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first);
+enum dt_next dt_handle_list(struct dt_request *req);
 
 /* Reads a parameter that is a whole number from 1 to `most`; if it is absent, *count is unchanged. False: it is
  * invalid. */

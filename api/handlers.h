@@ -6,6 +6,8 @@
 #include "request/request.h"
 #include "store/store.h"
 
+extern const struct dt_list dt_list_of_topics, dt_list_of_schedules, dt_list_of_operations, dt_list_of_alerts;
+
 /* handlers in intake/create_rest.c */
 enum dt_next dt_handle_job_create(struct dt_request *req); /* topic and key are in the path or in the body */
 
@@ -35,7 +37,6 @@ enum dt_next dt_handle_job_list(struct dt_request *req);
 enum dt_next dt_handle_pop(struct dt_request *req); /* the topic is in the path, or topics are in the body */
 
 /* handlers in rest/topics_rest.c */
-enum dt_next dt_handle_topic_list(struct dt_request *req);
 enum dt_next dt_handle_topic_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
 /* route->arg: true: pause; false: resume */
@@ -43,7 +44,6 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_topic_delete(struct dt_request *req);
 
 /* handlers in rest/schedules_rest.c */
-enum dt_next dt_handle_schedule_list(struct dt_request *req);
 enum dt_next dt_handle_schedule_by_name(struct dt_request *req); /* submits route->work, if the name is well-formed */
 enum dt_next dt_handle_schedule_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_schedule_put(struct dt_request *req); /* if the path has no name: a preview */
@@ -57,7 +57,6 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req);
 enum dt_next dt_handle_jobs_operate(struct dt_request *req); /* route->arg: enum dt_operation_kind */
 /* for DELETE /v1/topics/{t}?cancel=true */
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req);
-enum dt_next dt_handle_operation_list(struct dt_request *req);
 enum dt_next dt_handle_operation_get(struct dt_request *req, dt_store *store);
 enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store);
 
@@ -84,7 +83,6 @@ enum dt_next dt_handle_series(struct dt_request *req);
 enum dt_next dt_handle_dead_letters(struct dt_request *req);
 
 /* handlers in rest/alerts_rest.c */
-enum dt_next dt_handle_alert_list(struct dt_request *req);
 enum dt_next dt_handle_alert_silence(struct dt_request *req);
 
 /* handlers in rest/doctor_rest.c */

@@ -1,6 +1,7 @@
 /* The table of all routes; a test compares it with openapi.yaml. The most frequent routes are first. The columns
  * are method, path, scope, wall (request/request.h), body and query. A row without one of these columns does not
  * compile. */
+#include "answer.h"
 #include "features/operations/operations.h"
 #include "handlers.h"
 #include "intake/batch.h"
@@ -37,7 +38,7 @@ static const struct dt_route routes[] = {
     ROUTE("POST",   "/v1/pop",                        REPORT,          IN_BODY,        JSON,   NULL, .handle = dt_handle_pop),
     ROUTE("PUT",    "/v1/topics/{topic}/jobs/{key}",  WRITE,           TOPIC_IN_PATH,  JSON,   "replace", .handle = dt_handle_job_create),
     ROUTE("GET",    "/v1/topics/{topic}/jobs/{key}",  READ,            TOPIC_IN_PATH,  NONE,   NULL, .handle = dt_handle_key_get),
-    ROUTE("GET",    "/v1/topics",                     READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_topic_list),
+    ROUTE("GET",    "/v1/topics",                     READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_list, .list = &dt_list_of_topics),
     ROUTE("GET",    "/v1/topics/{topic}",             READ,            TOPIC_IN_PATH,  NONE,   NULL, .handle = submit_work, .work = dt_handle_topic_get),
     ROUTE("PUT",    "/v1/topics/{topic}",             ADMIN,           TOPIC_IN_PATH,  JSON,   NULL, .handle = dt_handle_topic_put),
     ROUTE("DELETE", "/v1/topics/{topic}",             ADMIN,           TOPIC_IN_PATH,  NONE,   "cancel wait", .handle = dt_handle_topic_delete),
@@ -47,12 +48,12 @@ static const struct dt_route routes[] = {
     ROUTE("POST",   "/v1/jobs:reschedule",            WRITE,           IN_BODY,        JSON,   NULL, .handle = dt_handle_jobs_operate, .arg = DT_OPERATION_RESCHEDULE),
     ROUTE("POST",   "/v1/jobs:redrive",               WRITE,           IN_BODY,        JSON,   NULL, .handle = dt_handle_jobs_operate, .arg = DT_OPERATION_REDRIVE),
     ROUTE("POST",   "/v1/jobs:run-now",               WRITE,           IN_BODY,        JSON,   NULL, .handle = dt_handle_jobs_operate, .arg = DT_OPERATION_RUN_NOW),
-    ROUTE("GET",    "/v1/operations",                 READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_operation_list),
+    ROUTE("GET",    "/v1/operations",                 READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_list, .list = &dt_list_of_operations),
     ROUTE("GET",    "/v1/operations/{id}",            READ,            ROW_IN_PATH,    NONE,   NULL, .handle = submit_work, .work = dt_handle_operation_get),
     ROUTE("POST",   "/v1/operations/{id}/stop",       WRITE,           ROW_IN_PATH,    NONE,   NULL, .handle = submit_work, .work = dt_handle_operation_stop),
-    ROUTE("GET",    "/v1/alerts",                     READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_alert_list),
+    ROUTE("GET",    "/v1/alerts",                     READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_list, .list = &dt_list_of_alerts),
     ROUTE("POST",   "/v1/alerts/{id}/silence",        WRITE,           ROW_IN_PATH,    JSON,   NULL, .handle = dt_handle_alert_silence),
-    ROUTE("GET",    "/v1/schedules",                  READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_schedule_list),
+    ROUTE("GET",    "/v1/schedules",                  READ,            FILTER,         NONE,   "limit cursor", .handle = dt_handle_list, .list = &dt_list_of_schedules),
     ROUTE("POST",   "/v1/schedules:preview",          READ,            IN_BODY,        JSON,   "count from", .handle = dt_handle_schedule_put),
     ROUTE("GET",    "/v1/schedules/{name}",           READ,            ROW_IN_PATH,    NONE,   NULL, .handle = dt_handle_schedule_by_name, .work = dt_handle_schedule_get),
     ROUTE("PUT",    "/v1/schedules/{name}",           WRITE,           IN_BODY,        JSON,   NULL, .handle = dt_handle_schedule_put),

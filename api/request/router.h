@@ -5,6 +5,7 @@
 #include "base/metrics.h"
 #include "base/text/strbuf.h"
 
+struct dt_list;
 struct dt_request;
 struct dt_store;
 struct dt_stream;
@@ -48,6 +49,7 @@ struct dt_route {
     /* If several routes share a handler: the function that the handler submits to the workers. Otherwise NULL. */
     enum dt_next (*work)(struct dt_request *req, struct dt_store *store);
     const struct dt_stream *stream; /* for DT_BODY_STREAM; otherwise NULL */
+    const struct dt_list *list;     /* list that the handler answers a page of (answer.h); otherwise NULL */
     int arg;                        /* if several routes share a handler: says which route was requested; otherwise 0 */
 };
 

@@ -14,9 +14,6 @@
 #include "request/workers.h"
 #include "topics_rest.h"
 
-#define BY_ALERT    'l'
-#define ALERT_BYTES ((size_t)2 << 10)
-
 static void add_alert(struct dt_strbuf *out, const struct dt_alert *alert)
 {
     dt_json_begin_object(out, NULL);
@@ -81,10 +78,10 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
 
 static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
-    const struct dt_id_page *page = req->state;
+    const struct dt_page *page = req->state;
     const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct dt_alert_list list;
-    dt_status status = dt_store_alerts(store, page->id, page->limit, rows, &list, err);
+    dt_status status = dt_store_alerts(store, page->id, page->end.rows, rows, &list, err);
     if (status != DT_OK)
         return status;
     dt_answer_begin_list(req, "alerts");
@@ -92,21 +89,12 @@ static dt_status write_alerts(struct dt_request *req, dt_store *store, struct dt
         /* Only tokens that see all topics may see alerts of the whole installation. */
         if (!bound || (list.v[i].topic.p && dt_topic_within(bound, list.v[i].topic)))
             add_alert(&req->out, &list.v[i]);
-    dt_answer_next_id(req, &page->cursor, list.n == page->limit, list.n ? list.v[list.n - 1].id : 0);
+    dt_answer_next_id(req, &page->cursor, list.n == page->end.rows, list.n ? list.v[list.n - 1].id : 0);
     return DT_OK;
 }
 
-static enum dt_next list_alerts(struct dt_request *req, dt_store *store)
-{
-    const struct dt_id_page *page = req->state;
-    return dt_answer_page(req, store, dt_page_room(page->limit * ALERT_BYTES), "alert", write_alerts);
-}
-
-enum dt_next dt_handle_alert_list(struct dt_request *req)
-{
-    req->state = dt_answer_id_page(req, BY_ALERT, 0);
-    return req->state ? dt_workers_submit(req->api->workers, req, list_alerts) : DT_REPLY;
-}
+const struct dt_list dt_list_of_alerts = {
+    .letter = 'l', .row = "alert", .row_bytes = (size_t)2 << 10, .write = write_alerts};
 
 /* ---- settings of a topic ---- */
 

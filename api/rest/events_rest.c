@@ -91,7 +91,6 @@ static bool read_cursor(struct dt_request *req, struct event_page *page, struct 
 {
     struct dt_event_filter *f = &page->filter;
     unsigned limit = 0;
-    struct dt_str position;
     const struct dt_str fields[] = {f->topic, f->actor, dt_arena_printf(&req->arena, "%lld", (long long)f->job_id),
                                     dt_arena_printf(&req->arena, "%lld", (long long)f->from_ms),
                                     dt_arena_printf(&req->arena, "%lld", (long long)f->to_ms)};
@@ -99,11 +98,7 @@ static bool read_cursor(struct dt_request *req, struct event_page *page, struct 
     f->end = dt_page_end(limit, EVENT_BYTES);
     if (!dt_answer_list(req, BY_EVENT, fields, sizeof(fields) / sizeof(*fields), &page->cursor))
         return false;
-    if (!dt_answer_cursor(req, &page->cursor, faults, &position))
-        return true;
-    page->first = !position.p;
-    if (position.p && !dt_job_id_parse(position, &f->below_id))
-        dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    dt_answer_cursor_id(req, &page->cursor, faults, &f->below_id);
     return true;
 }
 
@@ -116,19 +111,16 @@ enum dt_next dt_handle_event_list(struct dt_request *req)
     if (!page)
         return DT_REPLY;
     *page = (struct event_page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_wall_bound(req)},
-                                .first = true};
+                                .first = !dt_request_query(req, "cursor").p};
     struct dt_event_filter *filter = &page->filter;
     struct dt_faults faults = {.arena = &req->arena};
     if (!job_id) {
-        filter->topic = dt_request_query(req, "topic");
+        filter->topic = dt_answer_topic(req, &faults);
         filter->actor = dt_request_query(req, "actor");
-        const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
-        if (reason)
-            dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
         if (filter->actor.p && (filter->actor.n < 1 || filter->actor.n > DT_ACTOR_MAX))
             dt_faults_add_query(&faults, DT_STR_LIT("actor"), "must have 1 to 100 bytes");
-        (void)dt_answer_time(req, "from", &filter->from_ms, &faults);
-        (void)dt_answer_time(req, "to", &filter->to_ms, &faults);
+        (void)dt_answer_time(req, "from", INT64_MIN, NULL, &filter->from_ms, &faults);
+        (void)dt_answer_time(req, "to", INT64_MIN, NULL, &filter->to_ms, &faults);
     }
     if (!read_cursor(req, page, &faults))
         return DT_REPLY;

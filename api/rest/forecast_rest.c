@@ -141,29 +141,16 @@ static enum dt_next answer_forecast(struct dt_request *req, dt_store *store)
 
 /* ---- the question ---- */
 
-static bool read_time_parameter(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
-{
-    struct dt_str text = dt_request_query(req, name);
-    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0)) {
-        dt_faults_add_query(faults, dt_str(name),
-                            "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as "
-                            "%2B), and not before 1970");
-        return false;
-    }
-    return text.p != NULL;
-}
-
 enum dt_next dt_handle_forecast(struct dt_request *req)
 {
+    static const char no_time[] = "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent "
+                                  "as %2B), and not before 1970";
     struct question *q = dt_answer_state(req, sizeof(*q));
     if (!q || !dt_answer_clock(req))
         return DT_REPLY;
     *q = (struct question){{.zones = req->api->zones, .bound = dt_wall_bound(req)}, req->route->arg};
-    q->ask.topic = dt_request_query(req, "topic");
     struct dt_faults faults = {.arena = &req->arena};
-    const char *reason = q->ask.topic.p ? dt_topic_check(q->ask.topic, DT_STR_LIT("")) : NULL;
-    if (reason)
-        dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
+    q->ask.topic = dt_answer_topic(req, &faults);
     /* By default the range begins with the current minute; if steps are shorter than a minute, with the current
      * step. */
     struct dt_str step = dt_request_query(req, "step");
@@ -175,9 +162,9 @@ enum dt_next dt_handle_forecast(struct dt_request *req)
         q->ask.step_ms = STEP_DEFAULT;
         dt_faults_add_query(&faults, DT_STR_LIT("step"), "must be a duration from PT1S, such as PT1M");
     }
-    if (!read_time_parameter(req, "from", &q->ask.from_ms, &faults))
+    if (!dt_answer_time(req, "from", 0, no_time, &q->ask.from_ms, &faults))
         q->ask.from_ms = now_ms - now_ms % (q->ask.step_ms < STEP_DEFAULT ? q->ask.step_ms : STEP_DEFAULT);
-    if (!read_time_parameter(req, "to", &to_ms, &faults))
+    if (!dt_answer_time(req, "to", 0, no_time, &to_ms, &faults))
         to_ms = q->ask.from_ms + (q->ask.step_ms > HOUR_MS ? q->ask.step_ms : HOUR_MS);
     if (to_ms <= q->ask.from_ms || to_ms - q->ask.from_ms > DAYS_MAX_MS)
         dt_faults_add_query(&faults, DT_STR_LIT("to"), "must be after from, by ten years at most");

@@ -111,10 +111,7 @@ static void read_text_parameter(const struct dt_request *req, const char *name, 
 
 static void read_name_filters(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
-    filter->topic = dt_request_query(req, "topic");
-    const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
-    if (reason)
-        dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
+    filter->topic = dt_answer_topic(req, faults);
     const struct dt_str id = dt_request_query(req, "id");
     if (id.p && !dt_job_id_parse(id, &filter->id))
         dt_faults_add_query(faults, DT_STR_LIT("id"), "must be the id of a job, a number");

@@ -25,16 +25,14 @@
 #include "topic/limits.h"
 #include "topic/owners.h"
 
-#define BY_OPERATION    'o'
-#define OWN_PIECES      12 /* pieces that the API does itself; each piece takes some tens of ms at most */
-#define LEASE_MS        3000
-#define LOOK_US         INT64_C(100000)
-#define RETRY_MS        5000              /* Retry-After, if too many operations are running */
-#define ROOM            ((size_t)2 << 20) /* bytes reserved for a piece: rows that it reads, and its parameters */
-#define OPERATION_BYTES ((size_t)24 << 10)
-#define ERROR_CODE_MAX  100
-#define FILTER_MAX      65535 /* maximal bytes of the filter's JSON in MySQL, without white space */
-#define RATE            "must be a number of jobs a second or a minute, such as \"1000/s\" or \"600/m\""
+#define OWN_PIECES     12 /* pieces that the API does itself; each piece takes some tens of ms at most */
+#define LEASE_MS       3000
+#define LOOK_US        INT64_C(100000)
+#define RETRY_MS       5000              /* Retry-After, if too many operations are running */
+#define ROOM           ((size_t)2 << 20) /* bytes reserved for a piece: rows that it reads, and its parameters */
+#define ERROR_CODE_MAX 100
+#define FILTER_MAX     65535 /* maximal bytes of the filter's JSON in MySQL, without white space */
+#define RATE           "must be a number of jobs a second or a minute, such as \"1000/s\" or \"600/m\""
 
 /* ---- JSON ---- */
 
@@ -587,11 +585,10 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req, dt_store *store)
 
 static dt_status write_operations(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
-    const struct dt_id_page *page = req->state;
+    const struct dt_page *page = req->state;
     const struct dt_topic_bound *bound = dt_wall_bound(req);
     struct dt_operation_list list;
-    dt_status status =
-        dt_store_operation_list(store, page->id, dt_page_end(page->limit, OPERATION_BYTES), rows, &list, err);
+    dt_status status = dt_store_operation_list(store, page->id, page->end, rows, &list, err);
     if (status != DT_OK)
         return status;
     dt_answer_begin_list(req, "operations");
@@ -609,15 +606,5 @@ static dt_status write_operations(struct dt_request *req, dt_store *store, struc
     return DT_OK;
 }
 
-static enum dt_next list_operations(struct dt_request *req, dt_store *store)
-{
-    const struct dt_id_page *page = req->state;
-    const size_t bytes = dt_page_end(page->limit, OPERATION_BYTES).bytes;
-    return dt_answer_page(req, store, dt_page_room(bytes), "operation", write_operations);
-}
-
-enum dt_next dt_handle_operation_list(struct dt_request *req)
-{
-    req->state = dt_answer_id_page(req, BY_OPERATION, INT64_MAX);
-    return req->state ? dt_workers_submit(req->api->workers, req, list_operations) : DT_REPLY;
-}
+const struct dt_list dt_list_of_operations = {
+    .letter = 'o', .row = "operation", .row_bytes = (size_t)24 << 10, .first = INT64_MAX, .write = write_operations};

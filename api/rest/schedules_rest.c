@@ -15,10 +15,8 @@
 #include "request/workers.h"
 #include "topic/topics.h"
 
-#define BY_SCHEDULE     's'
 #define NEXT_MAX        100
 #define NEXT_DEFAULT    10
-#define SCHEDULE_BYTES  ((size_t)16 << 10) /* bytes reserved for a schedule in a list, without its payload */
 #define EVERY_MIN_MS    INT64_C(100)
 #define CATCH_UP_MAX_MS (366 * DT_DAY_MS)
 #define JITTER_MAX_MS   DT_DAY_MS
@@ -223,9 +221,6 @@ struct ask {
     bool has_from; /* true: list fires from from_ms on; false: from now on */
     int64_t from_ms;
     unsigned count;
-    unsigned limit;
-    struct dt_str after;
-    struct dt_cursor_list cursor;
 };
 
 /* ---- on a worker ---- */
@@ -439,11 +434,11 @@ static enum dt_next preview_schedule(struct dt_request *req, dt_store *)
 /* Writes a page. Schedules whose topic the token may not see are skipped, so a page may be short. */
 static dt_status write_schedules(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
-    const struct ask *ask = req->state;
+    const struct dt_page *page = req->state;
     const struct dt_topic_bound *bound = dt_wall_bound(req);
-    const struct dt_page_end end = dt_page_end(ask->limit, SCHEDULE_BYTES);
+    const struct dt_str after = page->after.p ? page->after : DT_STR_LIT("");
     struct dt_schedule_list list;
-    dt_status status = dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), end, rows, &list, err);
+    dt_status status = dt_store_schedule_list(store, after, page->end, rows, &list, err);
     if (status != DT_OK)
         return status;
     dt_answer_begin_list(req, "schedules");
@@ -457,16 +452,13 @@ static dt_status write_schedules(struct dt_request *req, dt_store *store, struct
         }
         add_schedule(&req->out, &list.v[i], next_fire_ms(req, &list.v[i]), false);
     }
-    dt_answer_next_cursor(req, &ask->cursor, list.more, list.n ? list.v[list.n - 1].name : DT_STR_LIT(""));
+    dt_answer_next_cursor(req, &page->cursor, list.more, list.n ? list.v[list.n - 1].name : DT_STR_LIT(""));
     return DT_OK;
 }
 
-static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
-{
-    const struct ask *ask = req->state;
-    const size_t bytes = dt_page_end(ask->limit, SCHEDULE_BYTES).bytes;
-    return dt_answer_page(req, store, dt_page_room(bytes), "schedule", write_schedules);
-}
+/* row_bytes: those of a schedule without its payload, which a list does not show. */
+const struct dt_list dt_list_of_schedules = {
+    .letter = 's', .row = "schedule", .row_bytes = (size_t)16 << 10, .by_name = true, .write = write_schedules};
 
 /* ---- on an HTTP thread ---- */
 
@@ -495,13 +487,11 @@ enum dt_next dt_handle_schedule_delete(struct dt_request *req)
 /* Reads the parameters count and from. */
 static void read_fire_range(struct dt_request *req, struct dt_faults *faults, struct ask *ask)
 {
-    struct dt_str from = dt_request_query(req, "from");
     ask->count = NEXT_DEFAULT;
     if (!dt_answer_count(req, "count", NEXT_MAX, &ask->count))
         dt_faults_add_query(faults, DT_STR_LIT("count"), "must be a whole number from 1 to 100");
-    ask->has_from = from.p;
-    if (from.p && dt_time_parse(from, &ask->from_ms) != DT_OK)
-        dt_faults_add_query(faults, DT_STR_LIT("from"), "must be an RFC 3339 time with an offset");
+    ask->has_from =
+        dt_answer_time(req, "from", INT64_MIN, "must be an RFC 3339 time with an offset", &ask->from_ms, faults);
 }
 
 enum dt_next dt_handle_schedule_next(struct dt_request *req)
@@ -547,17 +537,4 @@ enum dt_next dt_handle_schedule_put(struct dt_request *req)
     if (topic.p && dt_wall_found(req, topic) != DT_OK)
         return dt_answer_not_found(req, "topic");
     return dt_workers_submit(req->api->workers, req, name.p ? put_schedule : preview_schedule);
-}
-
-enum dt_next dt_handle_schedule_list(struct dt_request *req)
-{
-    struct ask *ask = dt_answer_state(req, sizeof(*ask));
-    struct dt_faults faults = {.arena = &req->arena};
-    if (!ask)
-        return DT_REPLY;
-    dt_answer_limit(req, &faults, &ask->limit);
-    if (!dt_answer_list(req, BY_SCHEDULE, NULL, 0, &ask->cursor))
-        return DT_REPLY;
-    dt_answer_cursor(req, &ask->cursor, &faults, &ask->after);
-    return dt_answer_submit(req, &faults, list_schedules);
 }

@@ -162,13 +162,6 @@ static void decode_metrics(const struct dt_request *req, struct dt_faults *fault
         dt_faults_add_query(faults, DT_STR_LIT("metric"), "lateness and overdue exist only for all topics together");
 }
 
-static void decode_time(const struct dt_request *req, const char *name, struct dt_faults *faults, int64_t *ms)
-{
-    struct dt_str text = dt_request_query(req, name);
-    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0))
-        dt_faults_add_query(faults, dt_str(name), "must be an RFC 3339 time with an offset");
-}
-
 static int64_t round_up(int64_t ms, int64_t unit_ms)
 {
     return (ms + unit_ms - 1) / unit_ms * unit_ms;
@@ -176,6 +169,7 @@ static int64_t round_up(int64_t ms, int64_t unit_ms)
 
 static void decode_range(struct dt_request *req, struct dt_faults *faults, struct dt_figures_range *range)
 {
+    static const char no_time[] = "must be an RFC 3339 time with an offset";
     int64_t now_ms = dt_refclock_earliest_ms(req->api->ref) - BEHIND_MS;
     struct dt_str step = dt_request_query(req, "step");
     bool given = dt_request_query(req, "to").p;
@@ -183,9 +177,9 @@ static void decode_range(struct dt_request *req, struct dt_faults *faults, struc
     if (step.p && (dt_duration_parse(step, &asked_ms) != DT_OK || asked_ms < 1))
         dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration above zero");
     range->to_ms = now_ms;
-    decode_time(req, "to", faults, &range->to_ms);
+    (void)dt_answer_time(req, "to", 0, no_time, &range->to_ms, faults);
     range->from_ms = dt_later(range->to_ms - HOUR_MS, 0);
-    decode_time(req, "from", faults, &range->from_ms);
+    (void)dt_answer_time(req, "from", 0, no_time, &range->from_ms, faults);
     if (range->from_ms >= range->to_ms) {
         dt_faults_add_query(faults, DT_STR_LIT("from"), "must be before to");
         return;

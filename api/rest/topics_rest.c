@@ -19,9 +19,6 @@
 #include "request/workers.h"
 #include "topic/limits.h"
 
-#define BY_NAME 't'
-#define TOPIC_BYTES                                                                                                    \
-    ((size_t)28 << 10)  /* bytes of a topic in an answer: retry schedule twice, three names, URL, hosts, header names */
 #define HOSTS_MAX  4000 /* maximal bytes of the column callback_hosts */
 #define KEEP_TRIES 5    /* maximal reads of a topic by one PUT, if other requests change the topic meanwhile */
 
@@ -459,16 +456,16 @@ static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
-struct topic_page {
-    struct dt_topic_filter filter;
-    struct dt_cursor_list cursor;
-};
-
 static dt_status write_topics(struct dt_request *req, dt_store *store, struct dt_arena *rows, struct dt_error *err)
 {
-    const struct topic_page *page = req->state;
+    const struct dt_page *page = req->state;
+    const struct dt_topic_filter filter = {.bound = dt_wall_bound(req) != NULL,
+                                           .prefixes = req->caller.topics.prefixes,
+                                           .n_prefixes = req->caller.topics.n,
+                                           .after = page->after,
+                                           .limit = page->end.rows};
     struct dt_topic_list topics;
-    dt_status status = dt_store_topic_list(store, &page->filter, rows, &topics, err);
+    dt_status status = dt_store_topic_list(store, &filter, rows, &topics, err);
     if (status != DT_OK)
         return status;
     dt_answer_begin_list(req, "topics");
@@ -484,12 +481,9 @@ static dt_status write_topics(struct dt_request *req, dt_store *store, struct dt
     return DT_OK;
 }
 
-static enum dt_next list_topics(struct dt_request *req, dt_store *store)
-{
-    const struct topic_page *page = req->state;
-    const size_t bytes = dt_page_end(page->filter.limit, TOPIC_BYTES).bytes;
-    return dt_answer_page(req, store, dt_page_room(bytes), "topic", write_topics);
-}
+/* row_bytes: the retry schedule twice, three names, URL, hosts, and names of headers. */
+const struct dt_list dt_list_of_topics = {
+    .letter = 't', .row = "topic", .row_bytes = (size_t)28 << 10, .by_name = true, .write = write_topics};
 
 /* ---- on an HTTP thread ---- */
 
@@ -503,22 +497,6 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
     if (dt_request_query(req, "wait").p) /* only a deletion with cancel=true is an operation */
         return dt_answer_fault(req, "?wait", "requires cancel=true");
     return dt_workers_submit(req->api->workers, req, delete_topic);
-}
-
-enum dt_next dt_handle_topic_list(struct dt_request *req)
-{
-    struct topic_page *page = dt_answer_state(req, sizeof(*page));
-    if (!page)
-        return DT_REPLY;
-    *page = (struct topic_page){.filter = {.bound = dt_wall_bound(req) != NULL,
-                                           .prefixes = req->caller.topics.prefixes,
-                                           .n_prefixes = req->caller.topics.n}};
-    struct dt_faults faults = {.arena = &req->arena};
-    dt_answer_limit(req, &faults, &page->filter.limit);
-    if (!dt_answer_list(req, BY_NAME, NULL, 0, &page->cursor))
-        return DT_REPLY;
-    dt_answer_cursor(req, &page->cursor, &faults, &page->filter.after);
-    return dt_answer_submit(req, &faults, list_topics);
 }
 
 enum dt_next dt_handle_topic_put(struct dt_request *req)
