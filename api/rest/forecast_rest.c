@@ -85,15 +85,9 @@ static void add_spikes(struct dt_strbuf *out, const struct dt_forecast_ask *ask,
 
 /* ---- on a worker ---- */
 
-struct making {
-    struct dt_request *req;
-    dt_store *store;
-    bool no_room;
-};
-
 static dt_status make_forecast(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
-    struct making *m = arg;
+    struct dt_making *m = arg;
     const struct question *q = m->req->state;
     struct dt_arena arena = {0};
     struct dt_forecast found;
@@ -118,25 +112,17 @@ static enum dt_next answer_forecast(struct dt_request *req, dt_store *store)
 {
     const struct question *q = req->state;
     const struct dt_forecast_ask *asked = &q->ask;
-    struct dt_error err = {0};
-    struct making m = {.req = req, .store = store};
-    struct dt_strbuf key = {0};
     dt_assert(asked->steps > 0 && asked->steps <= DT_FORECAST_STEPS);
-    if (!dt_hold_more(&req->hold, ROOM))
-        return dt_request_no_room(req);
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)asked->from_ms, (long long)asked->step_ms,
-                   asked->steps);
-    dt_overview_add_topics(&key, asked->topic, asked->bound);
     /* Forecasts of few steps are requested often, so their answers are cached. */
-    dt_status status = asked->steps > KEPT_STEPS
-                           ? make_forecast(&m, &req->out, &err)
-                           : dt_slow_answer(req->api->overview, &key, make_forecast, &m, &req->out, &err);
-    dt_strbuf_clear(&key);
-    if (m.no_room)
-        return dt_request_no_room(req);
-    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+    return dt_answer_kept(req, store,
+                          &(struct dt_kept_ask){.keep = asked->steps > KEPT_STEPS ? DT_KEEP_NOT : DT_KEEP_SLOW,
+                                                .room = ROOM,
+                                                .key = dt_arena_printf(&req->arena, "forecast %d %lld %lld %zu",
+                                                                       q->spikes, (long long)asked->from_ms,
+                                                                       (long long)asked->step_ms, asked->steps),
+                                                .topic = asked->topic,
+                                                .bound = asked->bound,
+                                                .make = make_forecast});
 }
 
 /* ---- the question ---- */

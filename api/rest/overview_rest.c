@@ -50,8 +50,8 @@ struct part {
 
 struct dt_overview {
     struct dt_api *api;
-    dt_kept *kept;
-    dt_kept *slow; /* second cache, for slow answers, so that quick answers do not wait until a slow one is made */
+    /* Two caches, so that quick answers do not wait until a slow one is made. */
+    dt_kept *quick, *slow;
     /* Members below: used only by the thread that makes the answer. */
     struct part loads_part, overdue_part, next_part;
     struct dt_topic_load *loads;
@@ -87,13 +87,6 @@ struct overview_view {
     size_t n_processes;
 };
 
-/* Arguments of the functions that make an answer. */
-struct reading {
-    dt_overview *overview;
-    dt_store *store;
-    const struct dt_dead_ask *dead;
-};
-
 /* ---- life ---- */
 
 dt_status dt_overview_new(struct dt_api *api, dt_overview **out)
@@ -107,7 +100,7 @@ dt_status dt_overview_new(struct dt_api *api, dt_overview **out)
     o->overdue_part.every_us = OVERDUE_US;
     o->next_part.every_us = NEXT_US;
     o->next_hour = -1;
-    dt_status status = dt_kept_new(api->clock, 0, &o->kept);
+    dt_status status = dt_kept_new(api->clock, 0, &o->quick);
     DT_THEN(status, dt_kept_new(api->clock, SLOW_SHARE, &o->slow));
     if (status != DT_OK) {
         dt_overview_free(o);
@@ -120,7 +113,7 @@ void dt_overview_free(dt_overview *o)
 {
     if (!o)
         return;
-    dt_kept_free(o->kept);
+    dt_kept_free(o->quick);
     dt_kept_free(o->slow);
     dt_arena_clear(&o->loads_part.arena);
     dt_arena_clear(&o->overdue_part.arena);
@@ -130,26 +123,33 @@ void dt_overview_free(dt_overview *o)
 
 /* ---- answers that are kept ---- */
 
-dt_status dt_quick_answer(dt_overview *o, struct dt_str key, dt_make_answer *make, void *arg, struct dt_strbuf *out,
-                          struct dt_error *err)
+enum dt_next dt_answer_kept(struct dt_request *req, dt_store *store, const struct dt_kept_ask *ask)
 {
-    return dt_kept_answer(o->kept, key, ANSWER_US, make, arg, out, err);
-}
-
-void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound)
-{
-    dt_strbuf_addf(key, " %.*s", (int)topic.n, topic.p ? topic.p : "");
-    for (size_t i = 0; bound && i < bound->n; i++)
-        dt_strbuf_addf(key, " %.*s", (int)bound->prefixes[i].n, bound->prefixes[i].p);
-    dt_strbuf_adds(key, bound ? " bound" : "");
-}
-
-dt_status dt_slow_answer(dt_overview *o, const struct dt_strbuf *key, dt_make_answer *make, void *arg,
-                         struct dt_strbuf *out, struct dt_error *err)
-{
-    if (key->failed)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    return dt_kept_answer(o->slow, dt_strbuf_str(key), 0, make, arg, out, err);
+    const dt_overview *o = req->api->overview;
+    struct dt_making making = {.req = req, .store = store};
+    struct dt_strbuf key = {.failed = !ask->key.p};
+    struct dt_error err = {0};
+    if (!dt_hold_more(&req->hold, ask->room))
+        return dt_request_no_room(req);
+    dt_strbuf_addf(&key, "%.*s %.*s", (int)ask->key.n, ask->key.p ? ask->key.p : "", (int)ask->topic.n,
+                   ask->topic.p ? ask->topic.p : "");
+    for (size_t i = 0; ask->bound && i < ask->bound->n; i++)
+        dt_strbuf_addf(&key, " %.*s", (int)ask->bound->prefixes[i].n, ask->bound->prefixes[i].p);
+    dt_strbuf_adds(&key, ask->bound ? " bound" : "");
+    dt_strbuf_reset(&req->out);
+    dt_status status = key.failed ? DT_NOMEM : DT_OK;
+    if (status == DT_OK && ask->keep == DT_KEEP_NOT)
+        status = ask->make(&making, &req->out, &err);
+    else if (status == DT_OK)
+        status = dt_kept_answer(ask->keep == DT_KEEP_SLOW ? o->slow : o->quick, dt_strbuf_str(&key),
+                                ask->keep == DT_KEEP_SLOW ? 0 : ANSWER_US, ask->make, &making, &req->out, &err);
+    dt_strbuf_clear(&key);
+    if (making.no_room)
+        return dt_request_no_room(req);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    return DT_REPLY;
 }
 
 /* ---- parts that are read less often ---- */
@@ -514,11 +514,12 @@ static dt_status read_overview(dt_overview *o, dt_store *store, struct overview_
 
 static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
-    const struct reading *r = arg;
+    const struct dt_making *making = arg;
+    dt_overview *o = making->req->api->overview;
     struct overview_view view = {0};
-    dt_status status = read_overview(r->overview, r->store, &view, err);
+    dt_status status = read_overview(o, making->store, &view, err);
     if (status == DT_OK)
-        add_overview(r->overview, &view, out);
+        add_overview(o, &view, out);
     dt_view_release(view.view);
     dt_shards_release(view.shards);
     dt_arena_clear(&view.arena);
@@ -527,26 +528,18 @@ static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error
 
 enum dt_next dt_handle_overview(struct dt_request *req, dt_store *store)
 {
-    struct reading r = {.overview = req->api->overview, .store = store};
-    struct dt_error err = {0};
-    if (!dt_hold_more(&req->hold, ANSWER_BYTES))
-        return dt_request_no_room(req);
-    dt_strbuf_reset(&req->out);
-    dt_status status = dt_quick_answer(r.overview, DT_STR_LIT("overview"), make_overview, &r, &req->out, &err);
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    req->status = 200;
-    return DT_REPLY;
+    return dt_answer_kept(
+        req, store, &(struct dt_kept_ask){.room = ANSWER_BYTES, .key = DT_STR_LIT("overview"), .make = make_overview});
 }
 
 /* ---- dead letters ---- */
 
 static dt_status make_dead_letters(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
-    const struct reading *r = arg;
+    const struct dt_making *making = arg;
     struct dt_dead_groups groups;
     struct dt_arena arena = {0};
-    dt_status status = dt_store_dead_groups(r->store, r->dead, &arena, &groups, err);
+    dt_status status = dt_store_dead_groups(making->store, making->req->state, &arena, &groups, err);
     if (status == DT_OK) {
         dt_json_begin_object(out, NULL);
         dt_json_put_int(out, "jobs", groups.jobs);
@@ -574,22 +567,16 @@ static dt_status make_dead_letters(void *arg, struct dt_strbuf *out, struct dt_e
 static enum dt_next answer_dead_letters(struct dt_request *req, dt_store *store)
 {
     struct dt_dead_ask *ask = req->state;
-    struct reading r = {.overview = req->api->overview, .store = store, .dead = ask};
-    struct dt_strbuf key = {0};
-    struct dt_error err = {0};
-    if (!dt_hold_more(&req->hold, DEAD_BYTES))
-        return dt_request_no_room(req);
     ask->now_ms = dt_refclock_earliest_ms(req->api->ref);
-    dt_strbuf_addf(&key, "dead %d %lld %lld", ask->failed.given, (long long)ask->failed.from_ms,
-                   (long long)ask->failed.to_ms);
-    dt_overview_add_topics(&key, ask->topic, ask->bound);
-    dt_strbuf_reset(&req->out);
-    dt_status status = dt_slow_answer(r.overview, &key, make_dead_letters, &r, &req->out, &err);
-    dt_strbuf_clear(&key);
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    req->status = 200;
-    return DT_REPLY;
+    return dt_answer_kept(
+        req, store,
+        &(struct dt_kept_ask){.keep = DT_KEEP_SLOW,
+                              .room = DEAD_BYTES,
+                              .key = dt_arena_printf(&req->arena, "dead %d %lld %lld", ask->failed.given,
+                                                     (long long)ask->failed.from_ms, (long long)ask->failed.to_ms),
+                              .topic = ask->topic,
+                              .bound = ask->bound,
+                              .make = make_dead_letters});
 }
 
 enum dt_next dt_handle_dead_letters(struct dt_request *req)
@@ -598,11 +585,8 @@ enum dt_next dt_handle_dead_letters(struct dt_request *req)
     if (!ask || !dt_answer_clock(req))
         return DT_REPLY;
     struct dt_faults faults = {.arena = &req->arena};
-    *ask = (struct dt_dead_ask){.topic = dt_request_query(req, "topic"),
-                                .failed = dt_answer_times(req, "failed_from", "failed_to", &faults),
+    *ask = (struct dt_dead_ask){.failed = dt_answer_times(req, "failed_from", "failed_to", &faults),
                                 .bound = dt_wall_bound(req)};
-    const char *reason = ask->topic.p ? dt_topic_check(ask->topic, DT_STR_LIT("")) : NULL;
-    if (reason)
-        dt_faults_add_query(&faults, DT_STR_LIT("topic"), reason);
+    ask->topic = dt_answer_topic(req, &faults);
     return dt_answer_submit(req, &faults, answer_dead_letters);
 }

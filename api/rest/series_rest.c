@@ -25,11 +25,6 @@ struct series_ask {
     struct dt_figures_range range;
 };
 
-struct reading {
-    dt_store *store;
-    const struct series_ask *ask;
-};
-
 struct series {
     const struct series_ask *ask;
     int64_t first; /* number of the first slot: its time divided by slot_ms */
@@ -96,8 +91,8 @@ static void add_series(struct dt_strbuf *out, const struct series *s)
 
 static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {
-    const struct reading *r = arg;
-    const struct series_ask *ask = r->ask;
+    const struct dt_making *making = arg;
+    const struct series_ask *ask = making->req->state;
     const struct dt_figures_range *range = &ask->range;
     dt_assert(range->slot_ms > 0 && range->slot_ms % range->step_ms == 0); /* a slot is one or more stored steps */
     dt_assert(range->from_ms < range->to_ms && (range->to_ms - range->from_ms) % range->slot_ms == 0);
@@ -105,9 +100,9 @@ static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *
                        .first = range->from_ms / range->slot_ms,
                        .slots = (size_t)((range->to_ms - range->from_ms) / range->slot_ms)};
     struct dt_arena arena = {0};
-    dt_status status = dt_store_figures(r->store, range, &arena, &s.rows, &s.n_rows, err);
+    dt_status status = dt_store_figures(making->store, range, &arena, &s.rows, &s.n_rows, err);
     if (status == DT_OK && ask->metrics & ((1u << DT_SERIES_P50) | (1u << DT_SERIES_P99)))
-        status = dt_store_lateness(r->store, range, &arena, &s.buckets, &s.n_buckets, err);
+        status = dt_store_lateness(making->store, range, &arena, &s.buckets, &s.n_buckets, err);
     if (status == DT_OK)
         add_series(out, &s);
     dt_arena_clear(&arena);
@@ -117,22 +112,13 @@ static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *
 static enum dt_next answer_series(struct dt_request *req, dt_store *store)
 {
     const struct series_ask *ask = req->state;
-    struct reading r = {.store = store, .ask = ask};
     const struct dt_figures_range *range = &ask->range;
-    struct dt_error err = {0};
-    char key[DT_KEPT_KEY];
-    int n = snprintf(key, sizeof(key), "series %x %lld %lld %lld %lld %.*s", ask->metrics, (long long)range->step_ms,
-                     (long long)range->from_ms, (long long)range->to_ms, (long long)range->slot_ms, (int)range->topic.n,
-                     range->topic.p ? range->topic.p : "");
-    if (!dt_hold_more(&req->hold, ANSWER_BYTES))
-        return dt_request_no_room(req);
-    dt_strbuf_reset(&req->out);
-    dt_status status =
-        dt_quick_answer(req->api->overview, (struct dt_str){key, (size_t)n}, make_series, &r, &req->out, &err);
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    req->status = 200;
-    return DT_REPLY;
+    const struct dt_str key =
+        dt_arena_printf(&req->arena, "series %x %lld %lld %lld %lld", ask->metrics, (long long)range->step_ms,
+                        (long long)range->from_ms, (long long)range->to_ms, (long long)range->slot_ms);
+    return dt_answer_kept(
+        req, store,
+        &(struct dt_kept_ask){.room = ANSWER_BYTES, .key = key, .topic = range->topic, .make = make_series});
 }
 
 /* ---- decoding, on an HTTP thread ---- */
