@@ -20,10 +20,10 @@
 #include "rest/jobs_rest.h"
 
 struct create {
+    struct dt_change change; /* for ?replace=true */
     struct dt_unit unit;
     struct dt_create row;
     struct dt_faults faults;
-    struct dt_settle settle;
     unsigned turns; /* number of commits so far that found another job with the key, for ?replace=true */
 };
 
@@ -70,8 +70,6 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
 
 /* ---- the request ---- */
 
-static enum dt_next replace_job(struct dt_request *req, dt_store *store);
-
 /* Called on a committer's thread, or inside dt_committer_submit. */
 static void on_create_committed(struct dt_unit *unit)
 {
@@ -84,7 +82,7 @@ static void on_create_committed(struct dt_unit *unit)
         if (++c->turns < TURNS_MAX) {
             dt_unit_clear(unit);
             req->then = NULL; /* if the workers refuse the request, their refusal is the answer */
-            dt_workers_submit(req->api->workers, req, replace_job);
+            dt_workers_submit(req->api->workers, req, dt_change_job);
             return;
         }
         unit->status = DT_BUSY;
@@ -118,71 +116,77 @@ static enum dt_next submit_row(struct dt_request *req)
     return DT_PENDING;
 }
 
-static enum dt_next replace_job(struct dt_request *req, dt_store *store)
+static dt_status replace_job(struct dt_request *req, dt_store *store, struct dt_job *job, struct dt_error *err)
 {
-    struct create *c = req->state;
-    struct dt_job job = {0};
-    struct dt_error err = {0};
-    if (dt_settle_goes_on(req, store, &c->settle, replace_job))
-        return DT_PENDING;
-    if (!dt_answer_hold_job(req))
-        return DT_REPLY;
+    const struct create *c = req->state;
     const struct dt_callback_asked asked = dt_callback_asked_of(&c->row.row.job);
     if (!dt_job_fits(req, store, c->row.row.job.topic, &asked))
-        return DT_REPLY;
-    dt_status status = dt_store_replace(store, &c->row.row.job, &req->arena, &job, &err);
-    if (status == DT_NOT_FOUND)
-        return submit_row(req);
-    if (status == DT_TOO_LATE && dt_settle_wait(req, &c->settle, &job, replace_job))
-        return DT_PENDING;
-    return dt_answer_changed(req, store, status, &job, &err);
+        return DT_INVALID;
+    return dt_store_replace(store, &c->row.row.job, &req->arena, job, err);
+}
+
+/* Checks topic and key in the path, before the body is read. */
+static dt_status check_path(const struct dt_job_path *path, const struct dt_job_rules *rules, struct dt_faults *faults)
+{
+    const char *bad_topic = dt_topic_check(path->topic, rules->installation);
+    const char *bad_key = dt_key_check(path->key);
+    if (bad_topic)
+        dt_faults_add(faults, "/topic", bad_topic);
+    if (bad_key)
+        dt_faults_add(faults, "/key", bad_key);
+    return faults->n > 0 ? DT_INVALID : DT_OK;
+}
+
+/* Decodes the job into the request's state. path: absent if the body has topic and key. NULL: the answer is filled
+ * in. */
+static struct create *decode_create(struct dt_request *req, const struct dt_job_path *path)
+{
+    struct create *c = dt_answer_state(req, sizeof(*c));
+    if (!c)
+        return NULL;
+    struct dt_new_job *job = &c->row.row.job;
+    c->faults.arena = &req->arena;
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    const struct dt_job_rules rules = dt_answer_rules(req->api, view);
+    dt_status status = path->topic.p ? check_path(path, &rules, &c->faults) : DT_OK;
+    const dt_json *json = status == DT_OK ? dt_answer_parse(req, &c->faults) : NULL;
+    if (json)
+        status = dt_job_decode(json, &rules, path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);
+    dt_view_release(view);
+    if (status != DT_OK)
+        dt_answer_faults(req, status, &c->faults);
+    else if (json && dt_wall_found(req, job->topic) != DT_OK)
+        dt_answer_not_found(req, "topic");
+    if (req->status != 0)
+        return NULL;
+    req->cleanup = release_create;
+    return c;
 }
 
 enum dt_next dt_handle_job_create(struct dt_request *req)
 {
-    const struct dt_job_path path = {.topic = req->params[0], .key = req->params[1]}; /* absent if the body has them */
+    const struct dt_job_path in_body = {.topic = DT_STR_NONE};
+    if (!dt_answer_clock(req) || !decode_create(req, &in_body))
+        return DT_REPLY;
+    dt_request_suspend(req);
+    return submit_row(req);
+}
+
+enum dt_next dt_handle_job_put(struct dt_request *req)
+{
+    const struct dt_job_path path = {.topic = req->params[0], .key = req->params[1]};
     bool replace;
     if (!dt_answer_flag(req, "replace", &replace) || !dt_answer_clock(req))
         return DT_REPLY;
-    struct create *c = dt_arena_alloc(&req->arena, sizeof(*c));
+    struct create *c = decode_create(req, &path);
     if (!c)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *c = (struct create){.row.row.replace = replace, .faults = {.arena = &req->arena}};
-    struct dt_new_job *job = &c->row.row.job;
-    struct dt_view *view = dt_topic_cache_view(req->api->topics);
-    const struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    enum dt_next next = DT_REPLY;
-    const char *bad_topic = path.topic.p ? dt_topic_check(path.topic, rules.installation) : NULL;
-    const char *bad_key = path.topic.p ? dt_key_check(path.key) : NULL;
-    if (bad_topic)
-        dt_faults_add(&c->faults, "/topic", bad_topic);
-    if (bad_key)
-        dt_faults_add(&c->faults, "/key", bad_key);
-    if (c->faults.n > 0) {
-        next = dt_answer_faults(req, DT_INVALID, &c->faults);
-        goto out;
-    }
-    const dt_json *json = dt_answer_parse(req, &c->faults);
-    if (!json)
-        goto out;
-    dt_status status = dt_job_decode(json, &rules, &path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);
-    if (status != DT_OK) {
-        next = dt_answer_faults(req, status, &c->faults);
-    } else if (dt_wall_found(req, job->topic) != DT_OK) {
-        next = dt_answer_not_found(req, "topic");
-    } else {
-        req->state = c;
-        req->cleanup = release_create;
-        if (replace) {
-            next = dt_workers_submit(req->api->workers, req, replace_job);
-        } else {
-            dt_request_suspend(req);
-            next = submit_row(req);
-        }
-    }
-out:
-    dt_view_release(view);
-    return next;
+        return DT_REPLY;
+    c->row.row.replace = replace;
+    c->change = (struct dt_change){.apply = replace_job, .missing = submit_row};
+    if (replace)
+        return dt_workers_submit(req->api->workers, req, dt_change_job);
+    dt_request_suspend(req);
+    return submit_row(req);
 }
 
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,

@@ -504,7 +504,7 @@ static enum entry_state read_index_entry(const struct dt_api *api, const struct 
     return *entry_ms == entry.due_ms ? ENTRY_THERE : ENTRY_DIFFERS;
 }
 
-static enum dt_next explain_job(struct dt_request *req, dt_store *store)
+enum dt_next dt_handle_job_explain(struct dt_request *req, dt_store *store)
 {
     const int64_t *id = req->state;
     struct dt_job job;
@@ -526,12 +526,4 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
     dt_waiting_clear(&w);
     req->status = 200;
     return DT_REPLY;
-}
-
-enum dt_next dt_handle_job_explain(struct dt_request *req)
-{
-    int64_t *id = dt_answer_state(req, sizeof(*id));
-    if (!id || !dt_answer_id(req, id))
-        return DT_REPLY;
-    return dt_workers_submit(req->api->workers, req, explain_job);
 }

@@ -16,12 +16,11 @@
 #define IF_MATCH_MAX 16   /* maximal number of versions read from If-Match; further versions never match */
 #define WAIT_US      INT64_C(200000)
 
+/* The state of a PATCH, a cancel, a run-now or a redrive. */
 struct change {
-    int64_t id;
+    struct dt_change change;
     struct dt_patch patch;
-    struct dt_str key; /* the job's key, for a GET by topic and key */
-    bool retries;      /* cancels the further attempts of a dispatched job, too */
-    struct dt_settle settle;
+    bool retries; /* cancels the further attempts of a dispatched job, too */
     /* Versions that If-Match names. n_versions < 0: every version matches (the header is absent or "*"). */
     int n_versions;
     int64_t versions[IF_MATCH_MAX];
@@ -32,14 +31,6 @@ struct attempts {
     int64_t id, after;
     struct dt_cursor_list cursor;
 };
-
-static struct change *make_change_state(struct dt_request *req)
-{
-    struct change *change = dt_answer_state(req, sizeof(*change));
-    if (change)
-        change->n_versions = -1;
-    return change;
-}
 
 /* ---- on a worker ---- */
 
@@ -56,28 +47,91 @@ static dt_status check_job_visible(struct dt_request *req, dt_store *store, int6
     return status;
 }
 
+static enum dt_next answer_job_now(struct dt_request *req, dt_store *store, const struct dt_job *job)
+{
+    /* If the refresh fails, the last snapshots are used. */
+    (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, NULL) == DT_OK);
+    return dt_answer_stored(req, store, job, NULL);
+}
+
 enum dt_next dt_handle_job_get(struct dt_request *req, dt_store *store)
 {
-    const struct change *change = req->state;
+    const int64_t *id = req->state;
     struct dt_job job;
     struct dt_error err = {0};
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
+    dt_status status = dt_store_get(store, *id, &req->arena, &job, &err);
     DT_THEN(status, dt_wall_found(req, job.topic));
     if (status != DT_OK)
         return dt_answer_failed(req, status, "job", &err);
-    return dt_answer_read(req, store, &job);
+    return answer_job_now(req, store, &job);
 }
 
 static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
 {
-    struct change *change = req->state;
     struct dt_error err = {0};
-    dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
+    dt_status status = dt_store_find_key(store, req->params[0], req->params[1], req->state, &err);
     if (status != DT_OK)
         return dt_answer_failed(req, status, "job", &err);
     return dt_handle_job_get(req, store);
+}
+
+/* ---- changes, on a worker ---- */
+
+static bool has_time_left(const struct dt_request *req, const struct dt_change *change)
+{
+    return dt_clock_mono_us(req->api->clock) < change->settle.by_us;
+}
+
+/* If the request was put off before, and the leader has not settled the batch yet, puts it off again and returns
+ * true. */
+static bool put_off_again(struct dt_request *req, dt_store *store, const struct dt_change *change)
+{
+    bool in_flight = false;
+    return has_time_left(req, change) &&
+           dt_store_in_flight(store, change->settle.id, change->settle.shard, &in_flight, NULL) == DT_OK && in_flight &&
+           dt_workers_later(req->api->workers, req, dt_change_job);
+}
+
+/* Called after TOO_LATE. If only a batch that the leader has not settled yet prevents the change and there is time to
+ * wait, puts the request off and returns true. */
+static bool put_off_until_settled(struct dt_request *req, struct dt_change *change, const struct dt_job *job)
+{
+    if (change->at_once || !job->unsettled)
+        return false;
+    if (!change->settle.by_us)
+        change->settle.by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
+    change->settle.id = job->id;
+    change->settle.shard = job->claim_shard;
+    dt_request_trim(req); /* because many requests may wait at the same time */
+    return has_time_left(req, change) && dt_workers_later(req->api->workers, req, dt_change_job);
+}
+
+enum dt_next dt_change_job(struct dt_request *req, dt_store *store)
+{
+    struct dt_change *change = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    if (put_off_again(req, store, change))
+        return DT_PENDING;
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
+    dt_status status = change->id ? check_job_visible(req, store, change->id, &err) : DT_OK;
+    const bool visible = status == DT_OK;
+    DT_THEN(status, change->apply(req, store, &job, &err));
+    if (req->status != 0) /* `apply` has filled in the answer */
+        return DT_REPLY;
+    if (status == DT_TOO_LATE && put_off_until_settled(req, change, &job))
+        return DT_PENDING;
+    if (status == DT_NOT_FOUND)
+        return visible && change->missing ? change->missing(req) : dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, job.id > 0 ? &job : NULL, &err);
+    struct dt_entry entry = {
+        .id = job.id, .due_ms = dt_job_state_terminal(job.state) ? 0 : job.next_at_ms, .was_ms = job.was_next_at_ms};
+    dt_index_writer_post(req->api->index, &entry, 1);
+    return answer_job_now(req, store, &job);
 }
 
 /* Sets the version that the job must have; 0: any version; -1: no version matches. */
@@ -88,7 +142,7 @@ static dt_status choose_required_version(const struct change *change, dt_store *
     *version = change->n_versions < 0 ? 0 : change->n_versions == 1 ? change->versions[0] : -1;
     if (change->n_versions <= 1)
         return DT_OK;
-    dt_status status = dt_store_get(store, change->id, arena, &job, err);
+    dt_status status = dt_store_get(store, change->change.id, arena, &job, err);
     for (int i = 0; status == DT_OK && i < change->n_versions; i++)
         if (change->versions[i] == job.version)
             *version = job.version;
@@ -107,60 +161,33 @@ static bool patch_fits_topic(struct dt_request *req, dt_store *store, const stru
     struct dt_arena row = {0}; /* memory of the job with its payload; freed before the job is read again */
     if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
         return true;
-    bool waits = dt_store_get(store, change->id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
+    bool waits = dt_store_get(store, change->change.id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
     bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* in other states the store refuses the patch */
     dt_arena_clear(&row);
     return fits;
 }
 
-static enum dt_next patch_job(struct dt_request *req, dt_store *store)
-{
-    struct change *change = req->state;
-    struct dt_job job = {0};
-    struct dt_error err = {0};
-    struct dt_patch patch = change->patch;
-    if (dt_settle_goes_on(req, store, &change->settle, patch_job))
-        return DT_PENDING;
-    if (!dt_answer_hold_job(req))
-        return DT_REPLY;
-    dt_status status = check_job_visible(req, store, change->id, &err);
-    if (status == DT_OK && !patch_fits_topic(req, store, change))
-        return DT_REPLY;
-    DT_THEN(status, choose_required_version(change, store, &req->arena, &patch.if_version, &err));
-    DT_THEN(status, dt_store_patch(store, change->id, &patch, &req->arena, &job, &err));
-    if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, patch_job))
-        return DT_PENDING;
-    return dt_answer_changed(req, store, status, &job, &err);
-}
-
-static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
-{
-    struct change *change = req->state;
-    struct dt_job job = {0};
-    struct dt_error err = {0};
-    if (dt_settle_goes_on(req, store, &change->settle, cancel_job))
-        return DT_PENDING;
-    if (!dt_answer_hold_job(req))
-        return DT_REPLY;
-    dt_status status = check_job_visible(req, store, change->id, &err);
-    DT_THEN(status, dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err));
-    if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, cancel_job))
-        return DT_PENDING;
-    return dt_answer_changed(req, store, status, &job, &err);
-}
-
-enum dt_next dt_handle_job_operate(struct dt_request *req, dt_store *store)
+static dt_status patch_job(struct dt_request *req, dt_store *store, struct dt_job *job, struct dt_error *err)
 {
     const struct change *change = req->state;
-    struct dt_job job = {0};
-    struct dt_error err = {0};
-    if (!dt_answer_hold_job(req))
-        return DT_REPLY;
-    dt_status status = check_job_visible(req, store, change->id, &err);
-    DT_THEN(status, req->route->arg == DT_OPERATION_RUN_NOW
-                        ? dt_store_run_now(store, change->id, &req->arena, &job, &err)
-                        : dt_store_redrive(store, change->id, &req->arena, &job, &err));
-    return dt_answer_changed(req, store, status, &job, &err);
+    struct dt_patch patch = change->patch;
+    if (!patch_fits_topic(req, store, change))
+        return DT_INVALID;
+    dt_status status = choose_required_version(change, store, &req->arena, &patch.if_version, err);
+    return DT_THEN(status, dt_store_patch(store, change->change.id, &patch, &req->arena, job, err));
+}
+
+static dt_status cancel_job(struct dt_request *req, dt_store *store, struct dt_job *job, struct dt_error *err)
+{
+    const struct change *change = req->state;
+    return dt_store_cancel(store, change->change.id, change->retries, &req->arena, job, err);
+}
+
+static dt_status operate_job(struct dt_request *req, dt_store *store, struct dt_job *job, struct dt_error *err)
+{
+    const struct dt_change *change = req->state;
+    return req->route->arg == DT_OPERATION_RUN_NOW ? dt_store_run_now(store, change->id, &req->arena, job, err)
+                                                   : dt_store_redrive(store, change->id, &req->arena, job, err);
 }
 
 static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
@@ -214,34 +241,42 @@ static void read_if_match(struct change *change, struct dt_str header)
 
 enum dt_next dt_handle_job_by_id(struct dt_request *req)
 {
-    int64_t id;
-    if (!dt_answer_id(req, &id))
+    int64_t *id = dt_answer_state(req, sizeof(*id));
+    if (!id || !dt_answer_id(req, id))
         return DT_REPLY;
-    struct change *change = make_change_state(req);
+    return dt_workers_submit(req->api->workers, req, req->route->work);
+}
+
+/* Makes the state of a change of the job that the path names. NULL: the answer is filled in. */
+static struct change *begin_change(struct dt_request *req, dt_change_fn *apply)
+{
+    int64_t id;
+    struct change *change = dt_answer_id(req, &id) ? dt_answer_state(req, sizeof(*change)) : NULL;
+    if (change)
+        *change = (struct change){.change = {.apply = apply, .id = id}, .n_versions = -1};
+    return change;
+}
+
+enum dt_next dt_handle_job_operate(struct dt_request *req)
+{
+    struct change *change = begin_change(req, operate_job);
     if (!change)
         return DT_REPLY;
-    change->id = id;
-    return dt_workers_submit(req->api->workers, req, req->route->work);
+    change->change.at_once = true;
+    return dt_workers_submit(req->api->workers, req, dt_change_job);
 }
 
 enum dt_next dt_handle_job_attempts(struct dt_request *req)
 {
-    struct attempts *list;
     struct dt_faults faults = {.arena = &req->arena};
-    struct dt_str position;
     int64_t id;
-    if (!dt_answer_id(req, &id))
-        return DT_REPLY;
-    list = dt_arena_alloc(&req->arena, sizeof(*list));
+    struct attempts *list = dt_answer_id(req, &id) ? dt_answer_state(req, sizeof(*list)) : NULL;
     if (!list)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *list = (struct attempts){.id = id};
+        return DT_REPLY;
+    list->id = id;
     if (!dt_answer_list(req, BY_ATTEMPT, &req->params[0], 1, &list->cursor))
         return DT_REPLY;
-    if (dt_answer_cursor(req, &list->cursor, &faults, &position) && position.p &&
-        !dt_job_id_parse(position, &list->after))
-        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
-    req->state = list;
+    dt_answer_cursor_id(req, &list->cursor, &faults, &list->after);
     return dt_answer_submit(req, &faults, list_attempts);
 }
 
@@ -250,36 +285,22 @@ enum dt_next dt_handle_key_get(struct dt_request *req)
     const char *reason = dt_key_check(req->params[1]);
     if (reason)
         return dt_answer_fault(req, "/key", reason);
-    struct change *change = make_change_state(req);
-    if (!change)
-        return DT_REPLY;
-    change->key = req->params[1];
-    return dt_workers_submit(req->api->workers, req, get_by_key);
+    return dt_answer_state(req, sizeof(int64_t)) ? dt_workers_submit(req->api->workers, req, get_by_key) : DT_REPLY;
 }
 
 enum dt_next dt_handle_job_cancel(struct dt_request *req)
 {
-    bool retries;
-    int64_t id;
-    if (!dt_answer_id(req, &id) || !dt_answer_flag(req, "retries", &retries))
+    struct change *change = begin_change(req, cancel_job);
+    if (!change || !dt_answer_flag(req, "retries", &change->retries))
         return DT_REPLY;
-    struct change *change = make_change_state(req);
-    if (!change)
-        return DT_REPLY;
-    change->id = id;
-    change->retries = retries;
-    return dt_workers_submit(req->api->workers, req, cancel_job);
+    return dt_workers_submit(req->api->workers, req, dt_change_job);
 }
 
 enum dt_next dt_handle_job_patch(struct dt_request *req)
 {
-    int64_t id;
-    if (!dt_answer_id(req, &id) || !dt_answer_clock(req))
+    struct change *change = begin_change(req, patch_job);
+    if (!change || !dt_answer_clock(req))
         return DT_REPLY;
-    struct change *change = make_change_state(req);
-    if (!change)
-        return DT_REPLY;
-    change->id = id;
     read_if_match(change, req->if_match);
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
@@ -289,7 +310,7 @@ enum dt_next dt_handle_job_patch(struct dt_request *req)
     dt_status status = dt_patch_decode(json, &rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
-    return dt_workers_submit(req->api->workers, req, patch_job);
+    return dt_workers_submit(req->api->workers, req, dt_change_job);
 }
 
 /* ---- answers ---- */
@@ -302,27 +323,6 @@ enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const str
         .payload = true, .waiting_for = dt_waiting_for(&waiting, job), .outcome = outcome, .check = dt_scratch_json()};
     dt_waiting_clear(&waiting);
     return dt_answer_job(req, 200, job, &view);
-}
-
-enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job)
-{
-    /* If the refresh fails, the last snapshots are used. */
-    (void)(dt_topic_cache_refresh(req->api->topics, DT_SNAPSHOT_TOPICS_AND_SHARDS, store, NULL) == DT_OK);
-    return dt_answer_stored(req, store, job, NULL);
-}
-
-enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
-                               const struct dt_error *err)
-{
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
-    if (status != DT_OK)
-        return dt_answer_status(req, status, job->id > 0 ? job : NULL, err);
-    struct dt_entry entry = {.id = job->id,
-                             .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
-                             .was_ms = job->was_next_at_ms};
-    dt_index_writer_post(req->api->index, &entry, 1);
-    return dt_answer_read(req, store, job);
 }
 
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked)
@@ -345,33 +345,6 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
     dt_faults_add_misfit(&faults, &misfit);
     dt_answer_faults(req, DT_INVALID, &faults);
     return false;
-}
-
-/* ---- waiting for an unsettled batch ---- */
-
-static bool has_time_left(const struct dt_request *req, const struct dt_settle *settle)
-{
-    return dt_clock_mono_us(req->api->clock) < settle->by_us;
-}
-
-bool dt_settle_goes_on(struct dt_request *req, dt_store *store, const struct dt_settle *settle, dt_worker_fn run)
-{
-    bool in_flight = false;
-    return has_time_left(req, settle) &&
-           dt_store_in_flight(store, settle->id, settle->shard, &in_flight, NULL) == DT_OK && in_flight &&
-           dt_workers_later(req->api->workers, req, run);
-}
-
-bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const struct dt_job *job, dt_worker_fn run)
-{
-    if (!job->unsettled)
-        return false;
-    if (!settle->by_us)
-        settle->by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
-    settle->id = job->id;
-    settle->shard = job->claim_shard;
-    dt_request_trim(req); /* because many requests may wait at the same time */
-    return has_time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
 }
 
 /* The JSON of an attempt. That of a job is in scheduler/job/job_json.c. */
