@@ -494,24 +494,20 @@ static int run_server(struct server *s)
 
 /* ---- the other commands ---- */
 
-static const char *scope_word(enum dt_scope scope)
+/* Prints the words of the scopes of which a route needs one: "write|report"; "-" if it needs none. */
+static void print_scopes(enum dt_scope scope)
 {
-    switch (scope) {
-    case DT_SCOPE_WRITE:
-        return "write";
-    case DT_SCOPE_REPORT:
-        return "report";
-    case DT_SCOPE_READ:
-        return "read";
-    case DT_SCOPE_ADMIN:
-        return "admin";
-    case DT_SCOPE_WRITE_OR_REPORT:
-        return "write|report";
-    case DT_SCOPE_ANY:
-        return "write|report|read|admin";
-    default:
-        return "-";
+    const bool any = scope == DT_SCOPE_ANY;
+    const bool either = scope == DT_SCOPE_WRITE_OR_REPORT;
+    const char *before = "";
+    for (size_t i = 0; i < DT_SCOPE_WORDS; i++) {
+        const enum dt_scope one = dt_scope_words[i].scope;
+        if (!any && scope != one && !(either && one & (DT_SCOPE_WRITE | DT_SCOPE_REPORT)))
+            continue;
+        printf("%s%s", before, dt_scope_words[i].word);
+        before = "|";
     }
+    fputs(*before ? "" : "-", stdout);
 }
 
 static int run_command(struct server *s, const struct options *options)
@@ -555,9 +551,11 @@ static int run_command(struct server *s, const struct options *options)
     case WAIVE_TOKENS:
         return dt_command_waive_tokens(&s->config);
     case ROUTES: /* tests/openapi.py compares the routes with openapi.yaml */
-        for (size_t i = 0; i < n_routes; i++)
-            printf("%s %s %s %s\n", routes[i].method, routes[i].path, scope_word(routes[i].scope),
-                   routes[i].query ? routes[i].query : "");
+        for (size_t i = 0; i < n_routes; i++) {
+            printf("%s %s ", routes[i].method, routes[i].path);
+            print_scopes(routes[i].scope);
+            printf(" %s\n", routes[i].query ? routes[i].query : "");
+        }
         return 0;
     case SERVE:
         break;

@@ -38,10 +38,8 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
     DT_THEN(status, open_store(config, &store, &err));
     DT_THEN(status, dt_token_new(store, &ask, text, &err));
     dt_store_free(store);
-    if (status == DT_EXISTS) {
-        fprintf(stderr, "duetime-api: a token named \"%s\" exists already\n", token->name);
-        return 1;
-    }
+    if (status == DT_EXISTS)
+        (void)!dt_fail(&err, status, "a token named \"%s\" exists already", token->name);
     if (status != DT_OK)
         return print_failure(&err, status);
     fprintf(stderr, "token \"%s\" (%s; topics %s): keep it, it is not shown again\n", token->name, stored,
@@ -91,10 +89,8 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
                         "--waive-tokens\n");
     dt_arena_clear(&arena);
     dt_store_free(store);
-    if (status == DT_NOT_FOUND) {
-        fprintf(stderr, "duetime-api: there is no token named \"%s\"\n", name);
-        return 1;
-    }
+    if (status == DT_NOT_FOUND)
+        (void)!dt_fail(&err, status, "there is no token named \"%s\"", name);
     return status == DT_OK ? 0 : print_failure(&err, status);
 }
 
@@ -120,20 +116,15 @@ int dt_command_waive_tokens(const struct dt_config *config)
 /* Writes scopes in the form that MySQL stores: each scope once, in a fixed order, with commas. */
 static void format_canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
 {
-    static const struct {
-        unsigned bit;
-        const char *word;
-    } words[] = {
-        {DT_SCOPE_WRITE, "write"}, {DT_SCOPE_REPORT, "report"}, {DT_SCOPE_READ, "read"}, {DT_SCOPE_ADMIN, "admin"}};
     out[0] = '\0';
     if (scopes & DT_SCOPE_ADMIN)
         scopes = DT_SCOPE_ADMIN;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (!(scopes & words[i].bit))
+    for (size_t i = 0; i < DT_SCOPE_WORDS; i++) {
+        if (!(scopes & dt_scope_words[i].scope))
             continue;
         if (out[0])
             strcat(out, ",");
-        strcat(out, words[i].word);
+        strcat(out, dt_scope_words[i].word);
     }
 }
 

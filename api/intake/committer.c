@@ -104,7 +104,7 @@ static void admit_rows_by_quota(struct dt_unit *unit, int64_t now_us)
     dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
     size_t n = 0;
     unit->n_over = 0;
-    if (!tenant || !dt_tenant_limits_jobs(tenant))
+    if (!tenant)
         return;
     while (n < unit->n && dt_tenant_job(tenant, (int64_t)unit->rows[n].row.job.payload.n, now_us, &unit->over))
         n++;

@@ -507,35 +507,22 @@ static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules 
     struct dt_error err = {0};
     const struct dt_json_limits limits = {
         .depth = rules->json_depth + 1, .elements = true, .nodes = 4 * DT_COMMANDS_MAX};
-    enum dt_next next = DT_REPLY;
+    struct run *run = NULL;
     dt_json *json = NULL;
     dt_status status = dt_json_new(&json);
     DT_THEN(status, dt_json_parse(json, req->body, &limits, &err));
-    if (status != DT_OK) {
-        next = dt_answer_status(req, status, NULL, &err);
-        goto out;
-    }
-    const struct dt_json_node *root = dt_json_root(json);
-    if (root->n > DT_COMMANDS_MAX) {
+    const struct dt_json_node *root = status == DT_OK ? dt_json_root(json) : NULL;
+    if (root && root->n > DT_COMMANDS_MAX)
         dt_request_refuse(req, DT_PROBLEM_TOO_LARGE, "%u commands, at most %d are allowed", root->n, DT_COMMANDS_MAX);
-        goto out;
-    }
-    if (!reserve_command_memory(req, root->n)) {
-        next = dt_request_no_room(req);
-        goto out;
-    }
-    struct run *run = new_command_run(req, root->n, true);
-    if (!run) {
-        next = dt_answer_status(req, DT_NOMEM, NULL, NULL);
-        goto out;
-    }
+    else if (root && !reserve_command_memory(req, root->n))
+        dt_request_no_room(req);
+    else if (!root || !(run = new_command_run(req, root->n, true)))
+        dt_answer_status(req, root ? DT_NOMEM : status, NULL, &err);
     size_t i = 0;
-    for (const struct dt_json_node *e = dt_json_first(json, root); e; e = dt_json_sibling(json, root, e))
+    for (const struct dt_json_node *e = run ? dt_json_first(json, root) : NULL; e; e = dt_json_sibling(json, root, e))
         decode_element(run, i++, e->raw, rules);
-    next = continue_run(req);
-out:
     dt_json_free(json);
-    return next;
+    return run ? continue_run(req) : DT_REPLY;
 }
 
 enum dt_next dt_handle_commands(struct dt_request *req)

@@ -21,6 +21,9 @@
 #define FAILURES_MAX 3 /* number of failed loads in a row after which the list counts as unknown */
 #define ALL_SCOPES   ((unsigned)(DT_SCOPE_WRITE | DT_SCOPE_REPORT | DT_SCOPE_READ | DT_SCOPE_ADMIN))
 
+const struct dt_scope_word dt_scope_words[DT_SCOPE_WORDS] = {
+    {DT_SCOPE_WRITE, "write"}, {DT_SCOPE_REPORT, "report"}, {DT_SCOPE_READ, "read"}, {DT_SCOPE_ADMIN, "admin"}};
+
 struct entry {
     unsigned char hash[HASH_BYTES];
     unsigned scopes;
@@ -117,11 +120,10 @@ dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error 
     if (text.n == 0)
         return dt_fail(err, DT_INVALID, "no scope given: write, report, read or admin, separated by commas");
     while (next_element(&text, &word)) {
-        const unsigned bits = dt_str_is(word, "write")    ? DT_SCOPE_WRITE
-                              : dt_str_is(word, "report") ? DT_SCOPE_REPORT
-                              : dt_str_is(word, "read")   ? DT_SCOPE_READ
-                              : dt_str_is(word, "admin")  ? ALL_SCOPES
-                                                          : 0;
+        unsigned bits = 0;
+        for (size_t i = 0; i < DT_SCOPE_WORDS; i++)
+            if (dt_str_is(word, dt_scope_words[i].word))
+                bits = dt_scope_words[i].scope == DT_SCOPE_ADMIN ? ALL_SCOPES : dt_scope_words[i].scope;
         if (!bits && word.n == 0)
             return dt_fail(err, DT_INVALID, "an empty scope: write, report, read or admin, separated by single commas");
         if (!bits)

@@ -37,6 +37,13 @@ enum dt_scope {
     DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
 };
 
+/* The words for scopes in a token's list, in the order in which lists show them. */
+#define DT_SCOPE_WORDS 4
+extern const struct dt_scope_word {
+    enum dt_scope scope;
+    const char *word;
+} dt_scope_words[DT_SCOPE_WORDS];
+
 typedef struct dt_auth dt_auth;
 struct dt_token_set;
 

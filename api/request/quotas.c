@@ -137,31 +137,30 @@ static void mark_quotas_used(dt_quotas *q)
         dt_chore_wake(&q->keeper);
 }
 
+static void record_verdict(dt_quotas *q, bool passed, const struct dt_over *over, bool wake)
+{
+    if (!passed)
+        dt_metric_add(q->refused[over->quota], 1);
+    if (wake)
+        wake_quota_chore(q);
+}
+
 bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
 {
     bool wake;
     bool passed = dt_meter_request(tenant->meter, now_us, over, &wake);
     mark_quotas_used(tenant->quotas);
-    if (!passed)
-        dt_metric_add(tenant->quotas->refused[over->quota], 1);
-    if (wake)
-        wake_quota_chore(tenant->quotas);
+    record_verdict(tenant->quotas, passed, over, wake);
     return passed;
-}
-
-bool dt_tenant_limits_jobs(const dt_tenant *tenant)
-{
-    return dt_meter_limits_jobs(tenant->meter);
 }
 
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over)
 {
     bool wake;
+    if (!dt_meter_limits_jobs(tenant->meter))
+        return true;
     bool passed = dt_meter_job(tenant->meter, payload_bytes, now_us, over, &wake);
-    if (!passed)
-        dt_metric_add(tenant->quotas->refused[over->quota], 1);
-    if (wake)
-        wake_quota_chore(tenant->quotas);
+    record_verdict(tenant->quotas, passed, over, wake);
     return passed;
 }
 

@@ -35,9 +35,8 @@ void dt_tenant_release(dt_tenant *tenant);
 
 /* Counts a request of the token (tenant). False: it is over a quota. Any thread; never waits for I/O. */
 bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over);
-/* Returns true if a quota limits the new jobs of this token (tenant). */
-bool dt_tenant_limits_jobs(const dt_tenant *tenant);
-/* Counts a new job. False: it is over a quota. Any thread; never waits for I/O. */
+/* Counts a new job, if a quota limits the new jobs of this token. False: it is over a quota. Any thread; never waits
+ * for I/O. */
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
 /* Counts jobs of a unit as refused, because an earlier job of the same unit was over the quota in `over`. */
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);

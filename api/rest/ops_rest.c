@@ -311,19 +311,14 @@ enum dt_next dt_handle_shards(struct dt_request *req)
 
 enum dt_next dt_handle_caller(struct dt_request *req)
 {
-    static const struct {
-        enum dt_scope scope;
-        const char *word;
-    } words[] = {
-        {DT_SCOPE_WRITE, "write"}, {DT_SCOPE_REPORT, "report"}, {DT_SCOPE_READ, "read"}, {DT_SCOPE_ADMIN, "admin"}};
     const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
     struct dt_strbuf *out = &req->out;
     req->status = 200;
     dt_json_begin_object(out, NULL);
     dt_json_begin_array(out, "scopes");
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (dt_caller_may(&req->caller, words[i].scope))
-            dt_json_put_word(out, NULL, words[i].word);
+    for (size_t i = 0; i < DT_SCOPE_WORDS; i++)
+        if (dt_caller_may(&req->caller, dt_scope_words[i].scope))
+            dt_json_put_word(out, NULL, dt_scope_words[i].word);
     dt_json_end_array(out);
     if (bound) {
         dt_json_begin_array(out, "topics");

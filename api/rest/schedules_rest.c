@@ -365,8 +365,7 @@ enum dt_next dt_handle_schedule_run_now(struct dt_request *req, dt_store *store)
     if (!read_schedule(req, store, &s))
         return DT_REPLY;
     struct dt_jobs_done done = {.passed = 1, .passed_bytes = (int64_t)s.job.payload.n};
-    if (tenant && dt_tenant_limits_jobs(tenant) &&
-        !dt_tenant_job(tenant, done.passed_bytes, dt_clock_mono_us(req->api->clock), &over)) {
+    if (tenant && !dt_tenant_job(tenant, done.passed_bytes, dt_clock_mono_us(req->api->clock), &over)) {
         dt_over_problem(&over, &problem);
         dt_request_problem(req, &problem);
         return DT_REPLY;
