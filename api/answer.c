@@ -39,6 +39,22 @@ dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults)
     return json;
 }
 
+bool dt_answer_decode(struct dt_request *req, dt_decode_fn *decode)
+{
+    struct dt_faults faults;
+    const dt_json *json = dt_answer_parse(req, &faults);
+    if (!json)
+        return false;
+    struct dt_view *view = dt_topic_cache_view(req->api->topics); /* the rules borrow from it */
+    const struct dt_job_rules rules = dt_answer_rules(req->api, view);
+    dt_status status = decode(req, json, &rules, &faults);
+    dt_view_release(view);
+    DT_THEN(status, dt_faults_status(&faults));
+    if (status != DT_OK)
+        dt_answer_faults(req, status, &faults);
+    return status == DT_OK;
+}
+
 static bool refuse_query(struct dt_request *req, const char *name, const char *reason)
 {
     struct dt_faults faults = {.arena = &req->arena};

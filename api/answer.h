@@ -29,6 +29,12 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
  * until this thread parses again. NULL: a problem is filled in, and the list is not initialized. */
 dt_json *dt_answer_parse(struct dt_request *req, struct dt_faults *faults);
 
+/* Decodes the body, whose tree is `json`, into the request's state, and adds a fault for everything that is wrong. */
+typedef dt_status dt_decode_fn(struct dt_request *req, const dt_json *json, const struct dt_job_rules *rules,
+                               struct dt_faults *faults);
+/* Parses the body and calls `decode`. False: the body cannot be parsed or was refused; the answer is filled in. */
+DT_MUST_CHECK bool dt_answer_decode(struct dt_request *req, dt_decode_fn *decode);
+
 /* Reads a query parameter that is a duration of at most max_ms. If it is absent, *out_ms is unchanged. False: answered
  * 422. */
 bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms);

@@ -73,7 +73,7 @@ static const struct dt_route routes[] = {
     ROUTE("DELETE", "/v1/tokens/{name}",              ADMIN,           ALL_TOPICS,     NONE,   NULL, .handle = submit_work, .work = dt_handle_token_revoke),
     ROUTE("POST",   "/v1/admin/shards",               ADMIN,           ALL_TOPICS,     JSON,   NULL, .handle = dt_handle_shards),
     ROUTE("GET",    "/v1/admin/clock",                ADMIN,           ALL_TOPICS,     NONE,   NULL, .handle = dt_handle_clock),
-    ROUTE("POST",   "/v1/admin/clock",                ADMIN,           ALL_TOPICS,     JSON,   NULL, .handle = dt_handle_clock_set),
+    ROUTE("POST",   "/v1/admin/clock",                ADMIN,           ALL_TOPICS,     JSON,   NULL, .handle = dt_handle_clock),
     ROUTE("GET",    "/v1/caller",                     ANY,             NOTHING,        NONE,   NULL, .handle = dt_handle_caller),
     ROUTE("GET",    "/v1/overview",                   READ,            ALL_TOPICS,     NONE,   NULL, .handle = submit_work, .work = dt_handle_overview),
     ROUTE("GET",    "/v1/series",                     READ,            TOPIC_IN_QUERY, NONE,   "metric from to step topic", .handle = dt_handle_series),

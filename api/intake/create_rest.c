@@ -23,7 +23,6 @@ struct create {
     struct dt_change change; /* for ?replace=true */
     struct dt_unit unit;
     struct dt_create row;
-    struct dt_faults faults;
     unsigned turns; /* number of commits so far that found another job with the key, for ?replace=true */
 };
 
@@ -33,9 +32,10 @@ struct create {
 
 static enum dt_next answer_create(struct dt_request *req)
 {
-    struct create *c = req->state;
+    const struct create *c = req->state;
+    struct dt_faults faults = {.arena = &req->arena};
     struct dt_problem problem;
-    if (dt_create_verdict(&c->unit, &c->row, &c->faults, &problem) == 0) {
+    if (dt_create_verdict(&c->unit, &c->row, &faults, &problem) == 0) {
         dt_request_problem(req, &problem);
         return DT_REPLY;
     }
@@ -125,60 +125,59 @@ static dt_status replace_job(struct dt_request *req, dt_store *store, struct dt_
     return dt_store_replace(store, &c->row.row.job, &req->arena, job, err);
 }
 
-/* Checks topic and key in the path, before the body is read. */
-static dt_status check_path(const struct dt_job_path *path, const struct dt_job_rules *rules, struct dt_faults *faults)
+static dt_status decode_job(struct dt_request *req, const dt_json *json, const struct dt_job_rules *rules,
+                            struct dt_faults *faults)
 {
-    const char *bad_topic = dt_topic_check(path->topic, rules->installation);
-    const char *bad_key = dt_key_check(path->key);
-    if (bad_topic)
-        dt_faults_add(faults, "/topic", bad_topic);
-    if (bad_key)
-        dt_faults_add(faults, "/key", bad_key);
-    return faults->n > 0 ? DT_INVALID : DT_OK;
+    const struct dt_job_path path = {.topic = req->params[0], .key = req->params[1]}; /* absent if the body has them */
+    struct create *c = req->state;
+    return dt_job_decode(json, rules, &path, dt_refclock_latest_ms(req->api->ref), faults, &c->row.row.job);
 }
 
-/* Decodes the job into the request's state. path: absent if the body has topic and key. NULL: the answer is filled
- * in. */
-static struct create *decode_create(struct dt_request *req, const struct dt_job_path *path)
+/* Decodes the job into the request's state. NULL: the answer is filled in. */
+static struct create *decode_create(struct dt_request *req)
 {
     struct create *c = dt_answer_state(req, sizeof(*c));
-    if (!c)
+    if (!c || !dt_answer_decode(req, decode_job))
         return NULL;
-    struct dt_new_job *job = &c->row.row.job;
-    c->faults.arena = &req->arena;
-    struct dt_view *view = dt_topic_cache_view(req->api->topics);
-    const struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    dt_status status = path->topic.p ? check_path(path, &rules, &c->faults) : DT_OK;
-    const dt_json *json = status == DT_OK ? dt_answer_parse(req, &c->faults) : NULL;
-    if (json)
-        status = dt_job_decode(json, &rules, path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);
-    dt_view_release(view);
-    if (status != DT_OK)
-        dt_answer_faults(req, status, &c->faults);
-    else if (json && dt_wall_found(req, job->topic) != DT_OK)
+    if (dt_wall_found(req, c->row.row.job.topic) != DT_OK) {
         dt_answer_not_found(req, "topic");
-    if (req->status != 0)
         return NULL;
+    }
     req->cleanup = release_create;
     return c;
 }
 
 enum dt_next dt_handle_job_create(struct dt_request *req)
 {
-    const struct dt_job_path in_body = {.topic = DT_STR_NONE};
-    if (!dt_answer_clock(req) || !decode_create(req, &in_body))
+    if (!dt_answer_clock(req) || !decode_create(req))
         return DT_REPLY;
     dt_request_suspend(req);
     return submit_row(req);
 }
 
+/* Checks topic and key in the path, before the body is read. False: the answer is filled in. */
+static bool check_path(struct dt_request *req)
+{
+    struct dt_faults faults = {.arena = &req->arena};
+    struct dt_view *view = dt_topic_cache_view(req->api->topics);
+    const char *bad_topic = dt_topic_check(req->params[0], dt_answer_rules(req->api, view).installation);
+    const char *bad_key = dt_key_check(req->params[1]);
+    dt_view_release(view);
+    if (bad_topic)
+        dt_faults_add(&faults, "/topic", bad_topic);
+    if (bad_key)
+        dt_faults_add(&faults, "/key", bad_key);
+    if (faults.n > 0)
+        dt_answer_faults(req, DT_INVALID, &faults);
+    return faults.n == 0;
+}
+
 enum dt_next dt_handle_job_put(struct dt_request *req)
 {
-    const struct dt_job_path path = {.topic = req->params[0], .key = req->params[1]};
     bool replace;
-    if (!dt_answer_flag(req, "replace", &replace) || !dt_answer_clock(req))
+    if (!dt_answer_flag(req, "replace", &replace) || !dt_answer_clock(req) || !check_path(req))
         return DT_REPLY;
-    struct create *c = decode_create(req, &path);
+    struct create *c = decode_create(req);
     if (!c)
         return DT_REPLY;
     c->row.row.replace = replace;

@@ -49,30 +49,30 @@ static const struct dt_json_field silence_fields[] = {
 };
 static const struct dt_json_table silence_table = DT_TABLE(silence_fields, .unknown = DT_REASON_UNKNOWN);
 
+static dt_status decode_silence(struct dt_request *req, const dt_json *json, const struct dt_job_rules *,
+                                struct dt_faults *faults)
+{
+    struct dt_alert_silence *silence = req->state;
+    struct silence_body body = {.until_ms = silence->until_ms};
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = &body};
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->type == DT_JSON_OBJECT && root->n > 1)
+        dt_faults_add(faults, "", "must have until or for, not both");
+    (void)dt_json_read(&r, &silence_table, root);
+    silence->until_ms = body.has_for ? dt_refclock_real_latest_ms(req->api->ref) + body.for_ms : body.until_ms;
+    return DT_OK;
+}
+
 enum dt_next dt_handle_alert_silence(struct dt_request *req)
 {
     struct dt_alert_silence *silence = dt_answer_state(req, sizeof(*silence));
-    struct dt_faults faults;
     if (!silence)
         return DT_REPLY;
-    *silence = (struct dt_alert_silence){.until_ms = DT_TIME_MAX_MS};
+    silence->until_ms = DT_TIME_MAX_MS;
     if (!dt_job_id_parse(req->params[0], &silence->id))
         return dt_answer_not_found(req, "alert");
-    if (!dt_answer_clock(req))
+    if (!dt_answer_clock(req) || (req->body.n && !dt_answer_decode(req, decode_silence)))
         return DT_REPLY;
-    dt_json *json = req->body.n ? dt_answer_parse(req, &faults) : NULL;
-    if (req->body.n && !json)
-        return DT_REPLY;
-    if (json) {
-        struct silence_body body = {.until_ms = silence->until_ms};
-        struct dt_json_reader r = {.json = json, .faults = &faults, .out = &body};
-        const struct dt_json_node *root = dt_json_root(json);
-        if (root->type == DT_JSON_OBJECT && root->n > 1)
-            dt_faults_add(&faults, "", "must have until or for, not both");
-        if (!dt_json_read(&r, &silence_table, root) || dt_faults_status(&faults) != DT_OK)
-            return dt_answer_faults(req, dt_faults_status(&faults), &faults);
-        silence->until_ms = body.has_for ? dt_refclock_real_latest_ms(req->api->ref) + body.for_ms : body.until_ms;
-    }
     return dt_workers_submit(req->api->workers, req, silence_alert);
 }
 

@@ -296,21 +296,20 @@ enum dt_next dt_handle_job_cancel(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, dt_change_job);
 }
 
+static dt_status decode_patch(struct dt_request *req, const dt_json *json, const struct dt_job_rules *rules,
+                              struct dt_faults *faults)
+{
+    struct change *change = req->state;
+    return dt_patch_decode(json, rules, dt_refclock_latest_ms(req->api->ref), faults, &change->patch);
+}
+
 enum dt_next dt_handle_job_patch(struct dt_request *req)
 {
     struct change *change = begin_change(req, patch_job);
     if (!change || !dt_answer_clock(req))
         return DT_REPLY;
     read_if_match(change, req->if_match);
-    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    struct dt_faults faults;
-    dt_json *json = dt_answer_parse(req, &faults);
-    if (!json)
-        return DT_REPLY;
-    dt_status status = dt_patch_decode(json, &rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &faults);
-    return dt_workers_submit(req->api->workers, req, dt_change_job);
+    return dt_answer_decode(req, decode_patch) ? dt_workers_submit(req->api->workers, req, dt_change_job) : DT_REPLY;
 }
 
 /* ---- answers ---- */

@@ -424,37 +424,28 @@ static enum dt_next refuse_operation(struct dt_request *req, dt_status status, c
 static enum dt_next begin_operation(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
+    const bool deletes = o->body.ask.kind == DT_OPERATION_DELETE_TOPIC;
+    struct dt_topic_deletion deletion = {0};
     struct dt_error err = {0};
     dt_assert(!req->changed && o->op.id == 0); /* the operation is not created yet */
     if (!dt_hold_more(&req->hold, ROOM))
         return dt_request_no_room(req);
     if (o->body.dry_run)
         return run_preview(req, store);
-    dt_status status = dt_store_operation_make(store, &o->body.ask, LEASE_MS, &o->rows, &o->op, &err);
-    if (status != DT_OK)
-        return refuse_operation(req, status, &err);
-    req->changed = true;
-    return continue_operation(req, store);
-}
-
-static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
-{
-    struct operate *o = req->state;
-    struct dt_topic_deletion deletion;
-    struct dt_error err = {0};
-    dt_assert(!req->changed && o->op.id == 0); /* the operation is not created yet */
-    if (!dt_hold_more(&req->hold, ROOM))
-        return dt_request_no_room(req);
-    dt_status status = dt_store_topic_delete_with_jobs(store, &o->body.ask, LEASE_MS, &o->rows, &deletion, &err);
-    if (status == DT_NOT_FOUND)
+    dt_status status = deletes
+                           ? dt_store_topic_delete_with_jobs(store, &o->body.ask, LEASE_MS, &o->rows, &deletion, &err)
+                           : dt_store_operation_make(store, &o->body.ask, LEASE_MS, &o->rows, &o->op, &err);
+    if (deletes && status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "topic");
     if (status != DT_OK)
         return refuse_operation(req, status, &err);
     if (deletion.keeper)
         return dt_answer_topic_in_use(req, &deletion);
-    o->op = deletion.operation;
     req->changed = true;
-    dt_topics_announce(req);
+    if (deletes) {
+        o->op = deletion.operation;
+        dt_topics_announce(req);
+    }
     return continue_operation(req, store);
 }
 
@@ -505,34 +496,30 @@ static bool limit_filter_to_token(struct dt_request *req, struct dt_operation_as
 
 /* Submits the request to a worker. The caller's wait ends a second before the request's deadline, even if the operation
  * has not ended. */
-static enum dt_next submit_operation(struct dt_request *req, struct operate *o, dt_worker_fn run)
+static enum dt_next submit_operation(struct dt_request *req, struct operate *o)
 {
     int64_t wanted_us = dt_clock_mono_us(req->api->clock) + o->body.wait_ms * 1000;
     o->until_us = dt_earlier(wanted_us, req->deadline_us - 1000000);
     o->preview.ask = &o->body.ask;
-    req->state = o;
     req->cleanup = free_operation_rows;
-    return dt_workers_submit(req->api->workers, req, run);
+    return dt_workers_submit(req->api->workers, req, begin_operation);
+}
+
+static dt_status decode_operation(struct dt_request *req, const dt_json *json, const struct dt_job_rules *rules,
+                                  struct dt_faults *faults)
+{
+    struct operate *o = req->state;
+    return dt_operation_decode(json, rules, (enum dt_operation_kind)req->route->arg,
+                               dt_refclock_latest_ms(req->api->ref), faults, &o->body);
 }
 
 enum dt_next dt_handle_jobs_operate(struct dt_request *req)
 {
-    const enum dt_operation_kind kind = (enum dt_operation_kind)req->route->arg;
-    struct dt_faults faults;
     struct operate *o = dt_answer_state(req, sizeof(*o));
-    if (!o || !dt_answer_clock(req))
+    if (!o || !dt_answer_clock(req) || !dt_answer_decode(req, decode_operation) ||
+        !limit_filter_to_token(req, &o->body.ask) || !find_operation_owner(req, &o->body.ask.tenant))
         return DT_REPLY;
-    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    dt_json *json = dt_answer_parse(req, &faults);
-    if (!json)
-        return DT_REPLY;
-    int64_t now_ms = dt_refclock_latest_ms(req->api->ref);
-    dt_status status = dt_operation_decode(json, &rules, kind, now_ms, &faults, &o->body);
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &faults);
-    if (!limit_filter_to_token(req, &o->body.ask) || !find_operation_owner(req, &o->body.ask.tenant))
-        return DT_REPLY;
-    return submit_operation(req, o, begin_operation);
+    return submit_operation(req, o);
 }
 
 enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
@@ -545,7 +532,7 @@ enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
     if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms) ||
         !find_operation_owner(req, &o->body.ask.tenant))
         return DT_REPLY;
-    return submit_operation(req, o, begin_deletion);
+    return submit_operation(req, o);
 }
 
 /* ---- operations that exist ---- */

@@ -292,19 +292,20 @@ static const struct dt_json_field shards_fields[] = {
 };
 static const struct dt_json_table shards_table = DT_TABLE(shards_fields, .unknown = DT_REASON_UNKNOWN);
 
+static dt_status decode_shards(struct dt_request *req, const dt_json *json, const struct dt_job_rules *,
+                               struct dt_faults *faults)
+{
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = req->state};
+    if (dt_json_read(&r, &shards_table, dt_json_root(json)) && !dt_json_given(&r, 0))
+        dt_faults_add(faults, "/count", "is required");
+    return DT_OK;
+}
+
 enum dt_next dt_handle_shards(struct dt_request *req)
 {
-    struct dt_faults faults;
-    struct shards_ask *ask = dt_answer_state(req, sizeof(*ask));
-    if (!ask)
+    if (!dt_answer_state(req, sizeof(struct shards_ask)) || !dt_answer_decode(req, decode_shards))
         return DT_REPLY;
-    dt_json *json = dt_answer_parse(req, &faults);
-    if (!json)
-        return DT_REPLY;
-    struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
-    if (dt_json_read(&r, &shards_table, dt_json_root(json)) && !dt_json_given(&r, 0))
-        dt_faults_add(&faults, "/count", "is required");
-    return dt_answer_submit(req, &faults, set_shards);
+    return dt_workers_submit(req->api->workers, req, set_shards);
 }
 
 /* ---- the caller's scopes and topics ---- */
@@ -418,38 +419,27 @@ static const struct dt_json_field clock_fields[] = {
 };
 static const struct dt_json_table clock_table = DT_TABLE(clock_fields, .unknown = DT_REASON_UNKNOWN);
 
-static struct clock_ask *new_clock_request(struct dt_request *req)
+static dt_status decode_clock_change(struct dt_request *req, const dt_json *json, const struct dt_job_rules *,
+                                     struct dt_faults *faults)
 {
-    struct clock_ask *ask = dt_answer_state(req, sizeof(*ask));
-    if (ask)
-        ask->walk.wait_ms = WAIT_MS;
-    return ask;
+    struct clock_ask *ask = req->state;
+    struct dt_json_reader r = {.json = json, .faults = faults, .out = ask};
+    if (dt_json_read(&r, &clock_table, dt_json_root(json)) && ask->change == NONE)
+        dt_faults_add(faults, "", "must have advance or freeze");
+    if (ask->waits && ask->change != ADVANCE)
+        dt_faults_add(faults, "/wait", "is only valid with advance");
+    return DT_OK;
 }
 
 enum dt_next dt_handle_clock(struct dt_request *req)
 {
     if (!req->api->config->installation_test_clock)
         return refuse_clock_change(req);
-    if (!new_clock_request(req))
-        return DT_REPLY;
-    return dt_workers_submit(req->api->workers, req, change_clock);
-}
-
-enum dt_next dt_handle_clock_set(struct dt_request *req)
-{
-    struct dt_faults faults;
-    if (!req->api->config->installation_test_clock)
-        return refuse_clock_change(req);
-    struct clock_ask *ask = new_clock_request(req);
+    struct clock_ask *ask = dt_answer_state(req, sizeof(*ask));
     if (!ask)
         return DT_REPLY;
-    dt_json *json = dt_answer_parse(req, &faults);
-    if (!json)
+    ask->walk.wait_ms = WAIT_MS;
+    if (req->route->body == DT_BODY_JSON && !dt_answer_decode(req, decode_clock_change))
         return DT_REPLY;
-    struct dt_json_reader r = {.json = json, .faults = &faults, .out = ask};
-    if (dt_json_read(&r, &clock_table, dt_json_root(json)) && ask->change == NONE)
-        dt_faults_add(&faults, "", "must have advance or freeze");
-    if (ask->waits && ask->change != ADVANCE)
-        dt_faults_add(&faults, "/wait", "is only valid with advance");
-    return dt_answer_submit(req, &faults, change_clock);
+    return dt_workers_submit(req->api->workers, req, change_clock);
 }

@@ -505,35 +505,30 @@ enum dt_next dt_handle_schedule_next(struct dt_request *req)
     return check_schedule_name(req) ? dt_workers_submit(req->api->workers, req, list_fires) : DT_REPLY;
 }
 
-enum dt_next dt_handle_schedule_put(struct dt_request *req)
+/* Decodes a schedule; for a preview, also the range of fires. */
+static dt_status decode_put(struct dt_request *req, const dt_json *json, const struct dt_job_rules *rules,
+                            struct dt_faults *faults)
 {
+    struct ask *ask = req->state;
     const struct dt_str name = req->params[0]; /* name in the path; absent for a preview */
     const struct dt_topic_bound *bound = dt_wall_bound(req);
+    const char *reason = name.p ? dt_schedule_name_check(name) : NULL;
+    if (name.p && !reason && !dt_topic_within(bound, name))
+        reason = "must begin with one of the token's topic prefixes";
+    if (reason)
+        dt_faults_add(faults, "/name", reason);
+    if (!name.p)
+        read_fire_range(req, faults, ask);
+    return decode_schedule(json, rules, name, faults, &ask->body);
+}
+
+enum dt_next dt_handle_schedule_put(struct dt_request *req)
+{
     struct ask *ask = dt_answer_state(req, sizeof(*ask));
-    struct dt_faults faults;
-    if (!ask || !dt_answer_clock(req))
+    if (!ask || !dt_answer_clock(req) || !dt_answer_decode(req, decode_put))
         return DT_REPLY;
-    struct dt_view *view = dt_topic_cache_view(req->api->topics);
-    struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    dt_json *json = dt_answer_parse(req, &faults);
-    dt_status status = DT_INVALID;
-    if (json) {
-        const char *reason = name.p ? dt_schedule_name_check(name) : NULL;
-        if (name.p && !reason && !dt_topic_within(bound, name))
-            reason = "must begin with one of the token's topic prefixes";
-        if (reason)
-            dt_faults_add(&faults, "/name", reason);
-        if (!name.p)
-            read_fire_range(req, &faults, ask);
-        status = decode_schedule(json, &rules, name, &faults, &ask->body);
-    }
-    dt_view_release(view);
-    if (!json)
-        return DT_REPLY;
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &faults);
     struct dt_str topic = ask->body.schedule.job.topic;
     if (topic.p && dt_wall_found(req, topic) != DT_OK)
         return dt_answer_not_found(req, "topic");
-    return dt_workers_submit(req->api->workers, req, name.p ? put_schedule : preview_schedule);
+    return dt_workers_submit(req->api->workers, req, req->params[0].p ? put_schedule : preview_schedule);
 }

@@ -164,55 +164,58 @@ static const struct dt_json_table table = DT_TABLE(fields, .unknown = DT_REASON_
 
 /* ---- on an HTTP thread ---- */
 
-/* Reads the body. Quotas that the body does not name get the value `quota`. NULL: the answer is filled in. */
-static struct token_body *read_token_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
+/* Reads the body. Quotas that the body does not name get the value `quota`. Returns whether there is no fault. */
+static bool read_token(struct dt_request *req, const dt_json *json, int64_t quota, struct dt_faults *faults)
 {
-    struct token_body *ask = dt_answer_state(req, sizeof(*ask));
-    dt_json *json = ask ? dt_answer_parse(req, faults) : NULL;
-    if (!json)
-        return NULL;
-    *ask = (struct token_body){.token.quotas = dt_quota_all(quota)};
+    struct token_body *ask = req->state;
     struct dt_json_reader r = {.json = json, .faults = faults, .out = &ask->token};
-    if (!dt_json_read(&r, &table, dt_json_root(json))) {
-        dt_answer_faults(req, DT_INVALID, faults);
-        return NULL;
-    }
-    return ask;
+    ask->token.quotas = dt_quota_all(quota);
+    return dt_json_read(&r, &table, dt_json_root(json)) && faults->n == 0;
+}
+
+static dt_status decode_new_token(struct dt_request *req, const dt_json *json, const struct dt_job_rules *,
+                                  struct dt_faults *faults)
+{
+    const struct dt_token_ask *t = &((const struct token_body *)req->state)->token;
+    struct dt_error err = {0};
+    unsigned bits;
+    if (!read_token(req, json, DT_QUOTA_UNSET, faults))
+        return DT_OK;
+    if (!t->name.p || dt_token_name_check(t->name, &err) != DT_OK)
+        dt_faults_addf(faults, "/name", "%s", t->name.p ? err.text : "is required");
+    if (!t->scopes.p || dt_scopes_parse(t->scopes, &bits, &err) != DT_OK)
+        dt_faults_addf(faults, "/scopes", "%s", t->scopes.p ? err.text : "is required");
+    if (t->topics.p && dt_token_topics_check(t->topics, &err) != DT_OK)
+        dt_faults_addf(faults, "/topics", "%s; leave it out for all topics", err.text);
+    return DT_OK;
 }
 
 enum dt_next dt_handle_token_new(struct dt_request *req)
 {
-    struct dt_faults faults;
-    struct token_body *ask = read_token_body(req, DT_QUOTA_UNSET, &faults);
-    if (!ask)
+    if (!dt_answer_state(req, sizeof(struct token_body)) || !dt_answer_decode(req, decode_new_token))
         return DT_REPLY;
-    if (faults.n == 0) {
-        const struct dt_token_ask *t = &ask->token;
-        struct dt_error err = {0};
-        unsigned bits;
-        if (!t->name.p || dt_token_name_check(t->name, &err) != DT_OK)
-            dt_faults_addf(&faults, "/name", "%s", t->name.p ? err.text : "is required");
-        if (!t->scopes.p || dt_scopes_parse(t->scopes, &bits, &err) != DT_OK)
-            dt_faults_addf(&faults, "/scopes", "%s", t->scopes.p ? err.text : "is required");
-        if (t->topics.p && dt_token_topics_check(t->topics, &err) != DT_OK)
-            dt_faults_addf(&faults, "/topics", "%s; leave it out for all topics", err.text);
-    }
-    return dt_answer_submit(req, &faults, create_token);
+    return dt_workers_submit(req->api->workers, req, create_token);
+}
+
+static dt_status decode_quotas(struct dt_request *req, const dt_json *json, const struct dt_job_rules *,
+                               struct dt_faults *faults)
+{
+    const struct dt_token_ask *t = &((const struct token_body *)req->state)->token;
+    (void)read_token(req, json, DT_QUOTA_KEPT, faults);
+    if (t->name.p || t->scopes.p || t->topics.p)
+        dt_faults_add(faults, "", "only the quotas of an existing token can be changed");
+    return DT_OK;
 }
 
 enum dt_next dt_handle_token_set(struct dt_request *req)
 {
-    struct dt_faults faults;
     if (req->if_match.p) {
         dt_request_refuse(req, DT_PROBLEM_INVALID, "tokens have no version, so If-Match is not supported");
         return DT_REPLY;
     }
-    struct token_body *ask = read_token_body(req, DT_QUOTA_KEPT, &faults);
-    if (!ask)
+    if (!dt_answer_state(req, sizeof(struct token_body)) || !dt_answer_decode(req, decode_quotas))
         return DT_REPLY;
-    if (ask->token.name.p || ask->token.scopes.p || ask->token.topics.p)
-        dt_faults_add(&faults, "", "only the quotas of an existing token can be changed");
-    return dt_answer_submit(req, &faults, change_token_quotas);
+    return dt_workers_submit(req->api->workers, req, change_token_quotas);
 }
 
 /*

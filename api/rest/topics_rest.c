@@ -499,32 +499,25 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
 
+static dt_status decode_topic(struct dt_request *req, const dt_json *json, const struct dt_job_rules *rules,
+                              struct dt_faults *faults)
+{
+    struct dt_topic_setting *setting = req->state;
+    const char *reason = dt_topic_check(req->params[0], rules->installation);
+    if (reason)
+        dt_faults_add(faults, "/name", reason);
+    dt_status status = dt_topic_decode(json, req->params[0], rules, faults, setting);
+    /* Checked only if the body names a delivery. Otherwise a topic that already has delivery "kafka" keeps it. */
+    if (setting->topic.delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(req->api->config))
+        dt_faults_add(faults, "/delivery",
+                      "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");
+    return status;
+}
+
 enum dt_next dt_handle_topic_put(struct dt_request *req)
 {
-    struct dt_topic_setting *setting = dt_answer_state(req, sizeof(*setting));
-    struct dt_faults faults;
-    if (!setting || !dt_answer_clock(req))
+    if (!dt_answer_state(req, sizeof(struct dt_topic_setting)) || !dt_answer_clock(req) ||
+        !dt_answer_decode(req, decode_topic))
         return DT_REPLY;
-    struct dt_view *view = dt_topic_cache_view(req->api->topics);
-    struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    dt_json *json = dt_answer_parse(req, &faults);
-    dt_status status = DT_INVALID;
-    if (json) {
-        const char *reason = dt_topic_check(req->params[0], rules.installation);
-        if (reason)
-            dt_faults_add(&faults, "/name", reason);
-        status = dt_topic_decode(json, req->params[0], &rules, &faults, setting);
-        /* Checked only if the body names a delivery. Otherwise a topic that already has delivery "kafka" keeps it. */
-        if (setting->topic.delivery == DT_DELIVERY_KAFKA && !dt_config_has_kafka(req->api->config))
-            dt_faults_add(&faults, "/delivery",
-                          "cannot be \"kafka\": this installation has no Kafka (kafka.brokers is empty)");
-        if (status == DT_OK && faults.n)
-            status = faults.failed ? DT_NOMEM : DT_INVALID;
-    }
-    dt_view_release(view);
-    if (!json)
-        return DT_REPLY;
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &faults);
     return dt_workers_submit(req->api->workers, req, put_topic);
 }
