@@ -15,7 +15,6 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "request/workers.h"
 
 #define FIRST_ROWS  64                 /* capacity of a batch's first chunk, which is often the only one */
 #define FREE_WEIGHT ((size_t)64 << 10) /* bytes of a batch that are not charged to the budget (limits.memory) */

@@ -9,13 +9,9 @@
  */
 #include "create_rest.h"
 #include "answer.h"
-#include "api.h"
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "batch.h"
 #include "handlers.h"
-#include "request/request.h"
-#include "request/workers.h"
 #include "rest/explain_rest.h"
 #include "rest/jobs_rest.h"
 

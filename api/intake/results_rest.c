@@ -7,17 +7,13 @@
 #include <utlist.h>
 
 #include "answer.h"
-#include "api.h"
 #include "base/assert.h"
 #include "base/metrics.h"
 #include "base/outage.h"
-#include "base/text/json_write.h"
 #include "base/thread.h"
 #include "batch.h"
 #include "handlers.h"
 #include "job/change/jobs.h"
-#include "request/request.h"
-#include "request/workers.h"
 #include "rest/jobs_rest.h"
 
 struct reporting {

@@ -20,10 +20,7 @@
 #include "job/change/jobs.h"
 #include "job/results/results.h"
 #include "pop_room.h"
-#include "request/auth.h"
-#include "request/request.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 
 /* A command, and its outcome. */
 struct run_command {

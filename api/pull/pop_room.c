@@ -35,7 +35,6 @@
 #include "pop_lines.h"
 #include "redis/redis_subscriber.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 
 #define LOOK_US        INT64_C(50000)   /* time between two polls while Redis is down */
 #define LOOK_HEARD_US  INT64_C(1000000) /* time between two polls while Redis works */

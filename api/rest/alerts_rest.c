@@ -4,14 +4,10 @@
 #include "alerts_rest.h"
 #include "answer.h"
 #include "base/http/callback_rules.h"
-#include "base/text/json_table.h"
-#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "features/alerts/alerts.h"
 #include "handlers.h"
 #include "job/results/results.h"
-#include "request/request.h"
-#include "request/workers.h"
 #include "topics_rest.h"
 
 static void add_alert(struct dt_strbuf *out, const struct dt_alert *alert)

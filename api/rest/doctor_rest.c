@@ -11,7 +11,6 @@
 #include "base/tls.h"
 #include "features/intents/inbox.h"
 #include "handlers.h"
-#include "request/workers.h"
 
 #define DUE_ROWS     10000
 #define LATE_MS      60000

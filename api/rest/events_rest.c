@@ -6,7 +6,6 @@
 #include "handlers.h"
 #include "job/change/jobs.h"
 #include "job/results/results.h"
-#include "request/request.h"
 
 #define BY_EVENT    'e'
 #define EVENT_BYTES ((size_t)16 << 10)

@@ -3,15 +3,12 @@
  * pure. */
 #include "explain_rest.h"
 #include "answer.h"
-#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "index/index.h"
 #include "job/change/jobs.h"
 #include "job/delivery.h"
 #include "job/job_state.h"
-#include "request/request.h"
-#include "request/workers.h"
 #include "topic/limits.h"
 
 #define SILENT_MS 15000

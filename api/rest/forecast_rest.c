@@ -7,7 +7,6 @@
 #include "handlers.h"
 #include "job/job.h"
 #include "overview_rest.h"
-#include "request/request.h"
 
 #define SECOND_MS    INT64_C(1000)
 #define HOUR_MS      INT64_C(3600000)

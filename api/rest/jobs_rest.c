@@ -3,7 +3,6 @@
  * token is bound to topics, the worker first reads the job to check its topic, which never changes. */
 #include "jobs_rest.h"
 #include "answer.h"
-#include "base/text/json_write.h"
 #include "explain_rest.h"
 #include "features/operations/operations.h"
 #include "handlers.h"

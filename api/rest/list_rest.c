@@ -8,7 +8,6 @@
 #include "job/job.h"
 #include "job/list/list.h"
 #include "job/results/results.h"
-#include "request/request.h"
 
 #define DAY_MS     INT64_C(86400000)
 #define TEXT_MAX   200

@@ -14,14 +14,10 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "job/job.h"
 #include "job/results/results.h"
-#include "request/auth.h"
-#include "request/request.h"
-#include "request/workers.h"
 #include "topic/limits.h"
 #include "topic/owners.h"
 

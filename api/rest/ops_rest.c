@@ -3,13 +3,9 @@
  * ago, so that a probe never waits for a server that is down. */
 
 #include "answer.h"
-#include "api.h"
 #include "base/assert.h"
 #include "base/http/tls_files.h"
 #include "base/metrics.h"
-#include "base/text/json.h"
-#include "base/text/json_table.h"
-#include "base/text/json_write.h"
 #include "dispatch/shards.h"
 #include "explain_rest.h"
 #include "features/clock/clock.h"
@@ -17,9 +13,7 @@
 #include "health.h"
 #include "job/job.h"
 #include "openapi.h"
-#include "request/request.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 #include "store/processes.h"
 
 #define SHARD_BYTES  ((size_t)4 << 10) /* bytes of a shard in /v1/info: two reasons of 500 bytes, perhaps escaped */

@@ -12,7 +12,6 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "dispatch/shards.h"
 #include "explain_rest.h"
 #include "features/forecast/forecast.h"

@@ -4,15 +4,12 @@
  * are posted to the index. */
 #include "schedules_rest.h"
 #include "answer.h"
-#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "jobs_rest.h"
 #include "request/quotas.h"
-#include "request/request.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 #include "topic/topics.h"
 
 #define NEXT_MAX        100

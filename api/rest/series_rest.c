@@ -4,11 +4,9 @@
 
 #include "answer.h"
 #include "base/assert.h"
-#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "handlers.h"
 #include "overview_rest.h"
-#include "request/request.h"
 
 #define STEPS_MAX     2000
 #define STEPS_DEFAULT 720

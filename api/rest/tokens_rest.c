@@ -2,13 +2,9 @@
  * answer that creates a token shows its text. Every API applies a change within seconds. Once an installation has had a
  * token, it requires one, even if all tokens are revoked (tokens_store.c). */
 #include "answer.h"
-#include "base/text/json.h"
-#include "base/text/json_table.h"
 #include "features/tokens/tokens.h"
 #include "handlers.h"
 #include "request/quotas.h"
-#include "request/request.h"
-#include "request/workers.h"
 #include "token_commands.h"
 #include "topic/owners.h"
 

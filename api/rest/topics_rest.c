@@ -9,14 +9,11 @@
 #include "alerts_rest.h"
 #include "answer.h"
 #include "base/http/callback_rules.h"
-#include "base/text/json_write.h"
 #include "features/operations/operations.h"
 #include "handlers.h"
 #include "job/delivery.h"
 #include "job/job.h"
-#include "request/request.h"
 #include "request/topic_cache.h"
-#include "request/workers.h"
 #include "topic/limits.h"
 
 #define HOSTS_MAX  4000 /* maximal bytes of the column callback_hosts */
