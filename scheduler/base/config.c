@@ -254,7 +254,8 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
 }
 
 #define CLIENT        "client."
-#define CLIENT_ENV    "DUETIME_KAFKA_CLIENT_"
+#define PREFIX        "DUETIME_"
+#define CLIENT_ENV    PREFIX "KAFKA_CLIENT_"
 #define FILE_SUFFIX   "_file"
 #define CREDENTIAL    "duetime_"
 #define KEY_AGAIN_MAX 49 /* if a value continues on a further line, inih passes this many bytes of its key again */
@@ -504,6 +505,55 @@ static void load_properties(struct loader *loader)
     dt_strbuf_clear(&key);
 }
 
+/* The other variables that begin with DUETIME_: of the command line, of `deploy/local env`, of the examples, of the
+ * tests. A name that ends with _ is a prefix. */
+static const char *const other_variables[] = {
+    "URL",     "URL_",    "TOKEN",     "CONTEXT",      "CA_FILE",  "CERT_FILE", "KEY_FILE",   "KAFKA",
+    "REDIS",   "PID_",    "ZOOKEEPER", "METRICS_",     "GRAFANA",  "LOCAL_",    "PROMETHEUS", "CALLBACK_SECRET",
+    "EFFECTS", "TIMEOUT", "MAKE_KEYS", "TEST_",        "MUTANTS_", "FAIL",      "ONLY",       "LANES",
+    "NTH",     "NTH_",    "FUZZ_",     "CLOCK_SKEW_MS"};
+
+/* Checks a variable, "NAME=value" without DUETIME_. Kubernetes sets some in a pod beside a Service that is called
+ * duetime: DUETIME_SERVICE_HOST, DUETIME_API_SERVICE_PORT, DUETIME_API_PORT (tcp://…), DUETIME_API_PORT_8080_TCP. */
+static void check_variable(struct loader *loader, const char *variable)
+{
+    const size_t n = strcspn(variable, "=");
+    char name[200];
+    char source[120];
+    bool from_file = false;
+    for (size_t i = 0; i < sizeof(other_variables) / sizeof(other_variables[0]); i++) {
+        const size_t length = strlen(other_variables[i]);
+        if (strncmp(variable, other_variables[i], length) == 0 && (n == length || variable[length - 1] == '_'))
+            return;
+    }
+    snprintf(source, sizeof(source), PREFIX "%.*s", (int)n, variable);
+    snprintf(name, sizeof(name), "%.*s", (int)n, variable);
+    for (char *p = name; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    const char *port = strstr(name, "port");
+    if (strstr(name, "service_host") || strstr(name, "service_port") ||
+        (port && port[4] == '_' && isdigit((unsigned char)port[5])) || (port && !port[4] && strstr(variable, "://")) ||
+        strncmp(source, CLIENT_ENV, strlen(CLIENT_ENV)) == 0)
+        return;
+    char *key = strchr(name, '_');
+    if (!key) {
+        (void)fail_at(loader, &(struct place){.source = source}, DT_INVALID, "no setting has this name");
+        return;
+    }
+    *key++ = '\0';
+    if (!find_config_option(name, key, &from_file))
+        (void)fail_unknown(loader, &(struct place){.source = source, .section = name, .key = key});
+}
+
+dt_status dt_config_check_environment(struct dt_error *err)
+{
+    struct loader loader = {.err = err};
+    for (char **at = environ; at && *at && loader.status == DT_OK; at++)
+        if (strncmp(*at, PREFIX, strlen(PREFIX)) == 0)
+            check_variable(&loader, *at + strlen(PREFIX));
+    return loader.status;
+}
+
 /* Checks that the largest request fits into seven eighths of limits.memory, which is the limit for bulk requests. A
  * request needs 1.5 times the size of a batch, or five times the size of a body. */
 static void check_requests_fit_memory(struct loader *loader)
@@ -557,6 +607,8 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
             load_variable(&loader, option, true);
     }
     load_properties(&loader);
+    if (loader.status == DT_OK)
+        loader.status = dt_config_check_environment(err);
     check_requests_fit_memory(&loader);
     if (loader.status == DT_OK) {
         check_tls(&loader, "mysql", dt_tls_of_mysql(config));

@@ -200,6 +200,9 @@ struct dt_config {
  * cleared. */
 dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
 void dt_config_clear(struct dt_config *config);
+/* Returns INVALID if a variable of the environment begins with DUETIME_, but is neither an option nor a variable that
+ * another program of this tree reads; err then names the accepted keys. dt_config_load calls it. */
+dt_status dt_config_check_environment(struct dt_error *err);
 /* Prints the effective values as an INI file that can be read back (secrets hidden). */
 void dt_config_print(const struct dt_config *config, FILE *out);
 /* Prints the reference page (Markdown), made from DT_CONFIG_MAP. */

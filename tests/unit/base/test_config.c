@@ -87,9 +87,6 @@ FRESH_TEST(every_option_can_be_set_by_its_environment_name)
     setenv("DUETIME_MYSQL_IDLE_TRANSACTION_TIMEOUT", "PT9S", 1);
     setenv("DUETIME_API_MIGRATE", "TRUE", 1);
     setenv("DUETIME_REDIS_ENDPOINTS", "a:1,b:2", 1);
-    setenv("DUETIME_URL", "http://127.0.0.1:8080", 1); /* of other programs */
-    setenv("DUETIME_PID_API1", "123", 1);
-    setenv("DUETIME_MYSQL_DEPTH", "7", 1);
     assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
     assert_int_equal(config.mysql_idle_transaction_timeout, 9000);
     assert_true(config.api_migrate);
@@ -249,6 +246,35 @@ FRESH_TEST(a_bad_duration_is_an_error_that_names_the_accepted_range)
         snprintf(ini, sizeof ini, "[reconcile]\nperiod = %s\n", values[i]);
         REFUSED(ini, "x.ini:2", "[reconcile]", "period", "a duration from PT0.2S to 10m");
     }
+}
+
+FRESH_TEST(a_variable_that_no_key_has_is_refused_like_a_key_in_the_file)
+{
+    static const char *const wrong[][2] = {{"DUETIME_MYSQL_HOTS", "[mysql] hots: unknown key, accepted: host, port"},
+                                           {"DUETIME_MYSLQ_HOST", "[myslq] host: unknown section, accepted: mysql"},
+                                           {"DUETIME_MYSQL_HOST_FILE", "[mysql] host_file: unknown key"},
+                                           {"DUETIME_PORTT", "no setting has this name"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        setenv(wrong[i][0], "7", 1);
+        REFUSED("", wrong[i][0], wrong[i][1]);
+        unsetenv(wrong[i][0]);
+    }
+}
+
+FRESH_TEST(variables_of_other_programs_and_of_kubernetes_are_accepted)
+{
+    static const char *const others[][2] = {{"DUETIME_URL", "http://127.0.0.1:8080"},
+                                            {"DUETIME_URL_API1", "http://127.0.0.1:8080"},
+                                            {"DUETIME_PID_API1", "123"},
+                                            {"DUETIME_TEST_SEED", "1"},
+                                            {"DUETIME_SERVICE_HOST", "10.0.0.1"},
+                                            {"DUETIME_API_SERVICE_PORT_HTTP", "8080"},
+                                            {"DUETIME_API_PORT", "tcp://10.0.0.1:8080"},
+                                            {"DUETIME_API_PORT_8080_TCP_ADDR", "10.0.0.1"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        setenv(others[i][0], others[i][1], 1);
+    struct dt_config config = loaded("");
+    dt_config_clear(&config);
 }
 
 FRESH_TEST(a_bad_value_of_the_environment_names_its_variable)
