@@ -17,7 +17,7 @@ enum dt_cli_exit {
     DT_CLI_TOO_LATE = 5
 };
 
-enum dt_cli_form { DT_CLI_TABLE, DT_CLI_WIDE, DT_CLI_AS_JSON };
+enum dt_cli_form { DT_CLI_TABLE, DT_CLI_WIDE, DT_CLI_NAMES, DT_CLI_AS_JSON };
 
 struct dt_cli {
     const struct dt_cli_call *call;
@@ -25,7 +25,9 @@ struct dt_cli {
     enum dt_cli_form form;
     unsigned width, height; /* size of the terminal on standard output; 0: not a terminal */
     bool colours;
+    bool clear; /* each look of a --watch begins with an empty screen */
     const dt_clock *clock;
+    int64_t heard_ms; /* the API's clock when it answered last, in whole seconds */
     dt_rest *rest;
     struct dt_strbuf done; /* changes that the API has made; printed if the output cannot be written */
 };
@@ -45,11 +47,18 @@ int dt_cli_run_many(struct dt_cli *cli);
 /* Follows an operation until it has ended. */
 int dt_cli_run_follow(struct dt_cli *cli);
 int dt_cli_run_delete(struct dt_cli *cli);
+/* Creates a token. Before the first one, says that every request will need a token, and asks at a terminal. */
+int dt_cli_run_token(struct dt_cli *cli);
+/* run_apply.c. Makes topics and schedules as a file says. */
+int dt_cli_run_apply(struct dt_cli *cli);
 /* Shows a job after each of its changes, until the job is finished. */
 int dt_cli_run_watch(struct dt_cli *cli);
 /* run_list.c. Shows a list, page by page. If the verb is DT_CLI_BY_EXPORT, writes jobs in the form that import
  * reads. */
 int dt_cli_run_list(struct dt_cli *cli);
+/* Carries out the verb every two seconds, or at the --interval, until the user or the reader ends it. At a terminal
+ * each look replaces the one before. */
+int dt_cli_repeat(struct dt_cli *cli, dt_cli_run *run);
 /* run_import.c. Creates many jobs, from a file or standard input. */
 int dt_cli_run_import(struct dt_cli *cli);
 /* run_status.c */
@@ -57,10 +66,20 @@ int dt_cli_run_doctor(struct dt_cli *cli);
 int dt_cli_run_overview(struct dt_cli *cli);
 int dt_cli_run_forecast(struct dt_cli *cli);
 
+#define DT_CLI_TOPIC_MAX 200
+/* run_find.c. If the verb shows a job, and the user gave one argument that is no id, looks for a job with this key in
+ * all topics. Sets the arguments in *call to topic and key; `topic` keeps the topic's name. Returns DONE if the call
+ * can be carried out. */
+int dt_cli_find_topic_of_key(struct dt_cli *cli, struct dt_cli_call *call, char topic[DT_CLI_TOPIC_MAX + 1]);
+
 /* ---- messages on standard error (talk.c) ---- */
 
 /* Prints "duetime: …" on standard error, without control characters. */
 void dt_cli_say(const char *fmt, ...) DT_PRINTF(1, 2);
+/* Returns whether the program can ask the user: standard input and standard error are a terminal. */
+bool dt_cli_may_ask(void);
+/* Reads the answer to a question that was printed. Returns true if it is yes. */
+bool dt_cli_confirmed(void);
 /* Prints that the list is empty, unless the output is JSON. */
 void dt_cli_say_nothing(const struct dt_cli *cli);
 /* Prints why a request got no answer, or why its answer cannot be read. Returns the exit code. */

@@ -309,8 +309,23 @@ void dt_cli_add_requests(struct dt_strbuf *out)
  * ---- completion ----
  *
  * The scripts complete noun, verb and options. After an option that takes one of several words, they complete these
- * words; after any other option, file names.
+ * words; after an option that takes a file, file names. Names of topics, schedules, operations and so on come from the
+ * API: `duetime topics list --output name`. No shell evaluates these names.
  */
+
+#define NAMES " list --output name --timeout 2s 2>/dev/null"
+
+/* Returns the noun whose things the argument or option names, for example "topics"; NULL: none. noun: that of the verb;
+ * takes: what the argument or option takes. */
+static const char *find_named_noun(const char *noun, const char *takes)
+{
+    if (takes && (strncmp(takes, "TOPIC", 5) == 0 || strcmp(takes, DT_CLI_ID_OR_KEY) == 0))
+        return "topics";
+    for (size_t i = 0; takes && (strcmp(takes, "NAME") == 0 || strcmp(takes, "ID") == 0) && i < dt_cli_n_verbs; i++)
+        if (noun && strcmp(dt_cli_verbs[i].noun, noun) == 0 && strcmp(dt_cli_verbs[i].verb, "list") == 0)
+            return strcmp(noun, "jobs") == 0 ? NULL : noun; /* there are too many jobs */
+    return NULL;
+}
 
 /* Calls fn once for each noun. */
 static void for_each_noun(struct dt_strbuf *out, void (*fn)(struct dt_strbuf *, const char *))
@@ -393,13 +408,16 @@ static void add_bash_verbs(struct dt_strbuf *out, const char *noun)
 
 static void add_bash_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
-    if (!has_choices(option) && !takes_file(option))
+    const char *named = find_named_noun(NULL, option->takes);
+    if (!has_choices(option) && !takes_file(option) && !named)
         return;
     add_case_pattern(out, verb, option);
-    if (takes_file(option)) {
+    if (named)
+        dt_strbuf_addf(out, "_duetime_names %s; return ;;\n", named);
+    else if (takes_file(option))
         dt_strbuf_adds(out, "compopt -o default; return ;;\n");
+    if (named || takes_file(option))
         return;
-    }
     dt_strbuf_adds(out, "COMPREPLY=($(compgen -W '");
     add_choices(out, option);
     dt_strbuf_adds(out, "' -- \"$cur\")); return ;;\n");
@@ -408,9 +426,15 @@ static void add_bash_value(struct dt_strbuf *out, const struct dt_cli_verb *verb
 static void add_bash(struct dt_strbuf *out)
 {
     dt_strbuf_adds(out, "# Completion of duetime for bash: eval \"$(duetime completion bash)\"\n"
+                        "_duetime_names() {\n"
+                        "    local name\n"
+                        "    while IFS= read -r name; do\n"
+                        "        [[ $name == \"$cur\"* ]] && COMPREPLY+=(\"$name\")\n"
+                        "    done < <(duetime \"$1\"" NAMES ")\n"
+                        "}\n"
                         "_duetime() {\n"
                         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} "
-                        "noun=${COMP_WORDS[1]} verb=${COMP_WORDS[2]} verbs= options=\n"
+                        "noun=${COMP_WORDS[1]} verb=${COMP_WORDS[2]} verbs= options= names=\n"
                         "    COMPREPLY=()\n"
                         "    if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W '");
     for_each_noun(out, add_bash_noun);
@@ -427,9 +451,13 @@ static void add_bash(struct dt_strbuf *out)
         dt_strbuf_addf(out, "    '%s%s%s') options='", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
                        dt_cli_verbs[i].verb);
         add_option_words(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
-        dt_strbuf_adds(out, "' ;;\n");
+        const char *named = find_named_noun(dt_cli_verbs[i].noun, dt_cli_verbs[i].takes);
+        dt_strbuf_addf(out, "' names=%s ;;\n", named ? named : "");
     }
-    dt_strbuf_adds(out, "    esac\n    COMPREPLY=($(compgen -W \"$options");
+    dt_strbuf_adds(out, "    esac\n"
+                        "    if [[ -n $names && $cur != -* ]] && ((COMP_CWORD == 2 + ${verb:+1}+0)); then "
+                        "_duetime_names \"$names\"; return; fi\n"
+                        "    COMPREPLY=($(compgen -W \"$options");
     add_option_words(out, dt_cli_common, dt_cli_n_common);
     dt_strbuf_adds(out, "\" -- \"$cur\"))\n}\ncomplete -o bashdefault -F _duetime duetime\n");
 }
@@ -468,13 +496,16 @@ static void add_zsh_options(struct dt_strbuf *out, const struct dt_cli_option *o
 
 static void add_zsh_value(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
 {
-    if (!has_choices(option) && !takes_file(option))
+    const char *named = find_named_noun(NULL, option->takes);
+    if (!has_choices(option) && !takes_file(option) && !named)
         return;
     add_case_pattern(out, verb, option);
-    if (takes_file(option)) {
+    if (named)
+        dt_strbuf_addf(out, "_duetime_names %s; return ;;\n", named);
+    else if (takes_file(option))
         dt_strbuf_adds(out, "_files; return ;;\n");
+    if (named || takes_file(option))
         return;
-    }
     dt_strbuf_adds(out, "compadd ");
     add_choices(out, option);
     dt_strbuf_adds(out, "; return ;;\n");
@@ -484,9 +515,10 @@ static void add_zsh(struct dt_strbuf *out)
 {
     dt_strbuf_adds(out, "#compdef duetime\n"
                         "# Completion of duetime for zsh: source <(duetime completion zsh)\n"
+                        "_duetime_names() { compadd -- ${(f)\"$(duetime $1" NAMES ")\"} }\n"
                         "_duetime() {\n"
                         "  local -a items\n"
-                        "  local noun=$words[2] verb=$words[3]\n"
+                        "  local noun=$words[2] verb=$words[3] names=\n"
                         "  if ((CURRENT == 2)); then items=(");
     for_each_noun(out, add_zsh_noun);
     dt_strbuf_adds(out, "); _describe command items; return; fi\n  case $noun in\n");
@@ -501,9 +533,13 @@ static void add_zsh(struct dt_strbuf *out)
         dt_strbuf_addf(out, "    '%s%s%s') items=(", dt_cli_verbs[i].noun, dt_cli_verbs[i].verb[0] ? " " : "",
                        dt_cli_verbs[i].verb);
         add_zsh_options(out, dt_cli_verbs[i].options, dt_cli_verbs[i].n_options);
-        dt_strbuf_adds(out, ") ;;\n");
+        const char *named = find_named_noun(dt_cli_verbs[i].noun, dt_cli_verbs[i].takes);
+        dt_strbuf_addf(out, ") names=%s ;;\n", named ? named : "");
     }
-    dt_strbuf_adds(out, "  esac\n  items+=(");
+    dt_strbuf_adds(out, "  esac\n"
+                        "  if [[ -n $names && $words[CURRENT] != -* ]] && ((CURRENT == 3 + ${#${verb:+1}})); then "
+                        "_duetime_names $names; return; fi\n"
+                        "  items+=(");
     add_zsh_options(out, dt_cli_common, dt_cli_n_common);
     dt_strbuf_adds(out, ")\n  _describe option items\n}\ncompdef _duetime duetime\n");
 }
@@ -523,10 +559,13 @@ static void add_fish_option(struct dt_strbuf *out, const struct dt_cli_verb *ver
     if (verb)
         dt_strbuf_addf(out, " -n '__duetime_at %s %s'", verb->noun, verb->verb);
     dt_strbuf_addf(out, " -l %s%s", option->name, !option->takes ? "" : takes_file(option) ? " -r -F" : " -x");
+    const char *named = find_named_noun(NULL, option->takes);
     if (has_choices(option)) {
         dt_strbuf_adds(out, " -a '");
         add_choices(out, option);
         dt_strbuf_addc(out, '\'');
+    } else if (named) {
+        dt_strbuf_addf(out, " -a '(duetime %s" NAMES ")'", named);
     }
     dt_strbuf_adds(out, " -d '");
     add_single_quoted_text(out, option->help, "\\'");
@@ -553,6 +592,13 @@ static void add_fish(struct dt_strbuf *out)
             add_single_quoted_text(out, dt_cli_verbs[i].help, "\\'");
             dt_strbuf_adds(out, "'\n");
         }
+    for (size_t i = 0; i < dt_cli_n_verbs; i++) {
+        const struct dt_cli_verb *verb = &dt_cli_verbs[i];
+        const char *named = find_named_noun(verb->noun, verb->takes);
+        if (named)
+            dt_strbuf_addf(out, "complete -c duetime -f -n '__duetime_at %s %s' -a '(duetime %s" NAMES ")'\n",
+                           verb->noun, verb->verb, named);
+    }
     for_each_option(out, add_fish_option);
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/service.h"
+#include "base/text/timetext.h"
 #include "cli.h"
 #include "help.h"
 #include "words.h"
@@ -77,6 +78,40 @@ static int run_version(struct dt_cli *)
     return DT_CLI_DONE;
 }
 
+/* Prints the settings as a context of the configuration file. */
+static void print_settings(const struct dt_cli_settings *settings)
+{
+    const char *const keys[][2] = {{"url", settings->url},
+                                   {"ca_file", settings->ca_file},
+                                   {"cert_file", settings->cert_file},
+                                   {"key_file", settings->key_file}};
+    struct dt_strbuf timeout = {0};
+    puts("[default]");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (keys[i][1])
+            printf("%s = %s\n", keys[i][0], keys[i][1]);
+    if (settings->token)
+        puts("# token = ***");
+    dt_duration_add_short(&timeout, settings->timeout_ms);
+    printf("timeout = %s\n", timeout.p ? timeout.p : "");
+    dt_strbuf_clear(&timeout);
+}
+
+/* Checks the settings, and prints them if the user wants it. */
+static int run_settings(struct dt_cli *cli)
+{
+    struct dt_error err = {0};
+    const dt_status status = dt_cli_settings_read(cli->call, &cli->settings, &err);
+    if (status != DT_OK)
+        return dt_cli_failed(status, &err);
+    if (dt_cli_value(cli->call, "print-config"))
+        print_settings(&cli->settings);
+    else
+        fputs("the configuration is fine\n", stderr);
+    dt_cli_settings_clear(&cli->settings);
+    return DT_CLI_DONE;
+}
+
 static int run_completion(struct dt_cli *cli)
 {
     struct dt_strbuf text = {0};
@@ -98,30 +133,50 @@ static dt_cli_run *find_runner(const struct dt_cli_call *call)
         [DT_CLI_BY_WATCH] = dt_cli_run_watch,       [DT_CLI_BY_EXPORT] = dt_cli_run_list,
         [DT_CLI_BY_IMPORT] = dt_cli_run_import,     [DT_CLI_BY_OVERVIEW] = dt_cli_run_overview,
         [DT_CLI_BY_FORECAST] = dt_cli_run_forecast, [DT_CLI_BY_DOCTOR] = dt_cli_run_doctor,
+        [DT_CLI_BY_TOKEN] = dt_cli_run_token,       [DT_CLI_BY_APPLY] = dt_cli_run_apply,
         [DT_CLI_BY_COMPLETION] = run_completion,    [DT_CLI_BY_HELP] = run_help,
         [DT_CLI_BY_VERSION] = run_version};
     return call->verb->set && call->n_args == 0 ? dt_cli_run_many : runs[call->verb->way];
 }
 
+/* Carries out a call, with --watch again and again. */
+static int run_verb(struct dt_cli *cli)
+{
+    const struct dt_cli_call *given = cli->call;
+    struct dt_cli_call named = *given; /* with topic and key, if the user gave the key alone */
+    char topic[DT_CLI_TOPIC_MAX + 1];
+    int code = dt_cli_find_topic_of_key(cli, &named, topic);
+    if (code != DT_CLI_DONE)
+        return code;
+    cli->call = &named;
+    code = dt_cli_value(given, "watch") ? dt_cli_repeat(cli, find_runner(&named)) : find_runner(&named)(cli);
+    cli->call = given;
+    return code;
+}
+
 /* Carries out a call that needs the API. */
 static int run_with_api(struct dt_cli *cli)
 {
+    static const struct {
+        const char *name;
+        enum dt_cli_form form;
+    } forms[] = {{"table", DT_CLI_TABLE}, {"wide", DT_CLI_WIDE}, {"name", DT_CLI_NAMES}, {"json", DT_CLI_AS_JSON}};
     struct dt_error err = {0};
+    size_t form = 0;
     const char *output = dt_cli_value(cli->call, "output");
     bool json = dt_cli_value(cli->call, "json");
     dt_status status = DT_OK;
-    cli->form = json ? DT_CLI_AS_JSON : DT_CLI_TABLE;
-    if (output && strcmp(output, "json") == 0)
-        cli->form = DT_CLI_AS_JSON;
-    else if (output && strcmp(output, "wide") == 0)
-        cli->form = DT_CLI_WIDE;
-    else if (output && strcmp(output, "table") != 0)
-        status = dt_fail(&err, DT_INVALID, "--output: \"%.80s\" is not table, wide or json", output);
-    if (status == DT_OK && json && cli->form == DT_CLI_WIDE)
+    while (output && form < 4 && strcmp(output, forms[form].name) != 0)
+        form++;
+    if (form == 4)
+        status = dt_fail(&err, DT_INVALID, "--output: \"%.80s\" is not table, wide, name or json", output);
+    else
+        cli->form = json ? DT_CLI_AS_JSON : forms[form].form;
+    if (status == DT_OK && json && output && forms[form].form != DT_CLI_AS_JSON)
         status = dt_fail(&err, DT_INVALID, "--json and --output %.80s contradict each other", output);
     DT_THEN(status, dt_cli_settings_read(cli->call, &cli->settings, &err));
     DT_THEN(status, dt_rest_new(&cli->settings, &cli->rest, &err));
-    int code = status == DT_OK ? find_runner(cli->call)(cli) : dt_cli_failed(status, &err);
+    int code = status == DT_OK ? run_verb(cli) : dt_cli_failed(status, &err);
     dt_rest_free(cli->rest);
     dt_cli_settings_clear(&cli->settings);
     return code;
@@ -193,5 +248,7 @@ int main(int argc, char **argv)
     dt_cli_fix_times(&call, dt_clock_real_ms(cli.clock), &times);
     if (call.help)
         return close_output(&cli, run_help(&cli));
+    if (!call.verb || dt_cli_value(&call, "check-config") || dt_cli_value(&call, "print-config"))
+        return close_output(&cli, run_settings(&cli));
     return close_output(&cli, call.verb->method ? run_with_api(&cli) : find_runner(&call)(&cli));
 }

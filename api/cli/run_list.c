@@ -8,13 +8,16 @@
 #include "show.h"
 #include "words.h"
 
-#define PAGE 500
+#define PAGE     500
+#define AROUND   3 /* lines of a screen without rows: the head, the message, the prompt */
+#define ROWS_MIN 5
 
 struct listing {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
     dt_json *json;
     struct dt_cli_list *list;
+    bool paged;              /* at a terminal: one screen, unless the user wants more */
     uint64_t left;           /* number of rows that may still be shown */
     bool exports;            /* write jobs in the form that import reads */
     int64_t overdue_ms;      /* show only jobs that were due before this time; 0: show all jobs */
@@ -55,6 +58,8 @@ static int show_page(struct listing *l)
         dt_cli_say("the answer of %s has no list \"%s\"", l->cli->settings.url, name);
         return DT_CLI_REFUSED;
     }
+    if (!l->cursor) /* the first page */
+        dt_cli_clear_screen(l->cli);
     if (dt_json_first(l->json, items) && l->cli->width) /* otherwise the progress line would mix with the rows */
         dt_cli_progress_end(&l->progress);
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
@@ -149,6 +154,8 @@ static int list_all_pages(struct listing *l)
     if (code == DT_CLI_DONE && l->held)
         dt_cli_say("%s%llu due jobs are held, and not listed: their topics are paused", l->cursor ? "at least " : "",
                    l->held);
+    if (code == DT_CLI_DONE && l->paged && l->cursor && !l->cli->clear)
+        dt_cli_say("these are the first %lld: --limit COUNT shows more, --all shows all", (long long)l->done);
     return code;
 }
 
@@ -156,14 +163,22 @@ int dt_cli_run_list(struct dt_cli *cli)
 {
     struct listing l = {.cli = cli, .exports = cli->call->verb->way == DT_CLI_BY_EXPORT, .left = UINT64_MAX};
     const char *limit = dt_cli_value(cli->call, "limit");
+    const bool all = dt_cli_value(cli->call, "all");
     size_t digits = limit ? strspn(limit, "0123456789") : 0;
     int code = DT_CLI_DONE;
     if (limit && (digits == 0 || digits > 18 || limit[digits] || limit[0] == '0')) {
         dt_cli_say("--limit: \"%.80s\" is not a number from 1", limit);
         return DT_CLI_USAGE;
     }
+    if (limit && all) {
+        dt_cli_say("--limit and --all contradict each other");
+        return DT_CLI_USAGE;
+    }
+    l.paged = !limit && !all && !l.exports && cli->width && (cli->form == DT_CLI_TABLE || cli->form == DT_CLI_WIDE);
     if (limit)
         l.left = strtoull(limit, NULL, 10);
+    else if (l.paged)
+        l.left = cli->height > AROUND + ROWS_MIN ? cli->height - AROUND : ROWS_MIN;
     if (dt_cli_value(cli->call, "overdue"))
         l.overdue_ms = dt_clock_real_ms(cli->clock);
     l.list = dt_cli_list_begin(cli, cli->call->verb->thing);

@@ -1,7 +1,6 @@
 /* Verbs that are one request, described by the verb's row in the table; changes of sets of jobs; operations; watching a
  * job. */
 #include <time.h>
-#include <unistd.h>
 
 #include "base/text/json_write.h"
 #include "base/text/timetext.h"
@@ -46,6 +45,7 @@ static int send_and_show(struct dt_cli *cli, struct exchange *x, int64_t timeout
     const struct dt_json_node *items = NULL;
     if (x->answer.body.n == 0)
         return DT_CLI_DONE;
+    dt_cli_clear_screen(cli);
     if (verb->list && root->type == DT_JSON_OBJECT)
         items = dt_json_member(x->json, root, verb->list);
     if (!items) {
@@ -100,6 +100,28 @@ int dt_cli_run_request(struct dt_cli *cli)
     code = status == DT_OK ? send_and_show(cli, &x, 0) : dt_cli_failed(status, &err);
     end_exchange(&x);
     return code;
+}
+
+int dt_cli_run_token(struct dt_cli *cli)
+{
+    struct exchange x;
+    int code = begin_exchange(&x) == DT_OK ? DT_CLI_DONE : DT_CLI_REFUSED;
+    dt_strbuf_adds(&x.request.path, "/v1/tokens");
+    if (code == DT_CLI_DONE)
+        code = send_request(cli, &x, "GET", 0);
+    /* An API that requires tokens lists at least the token of this request. */
+    const struct dt_json_node *tokens =
+        code == DT_CLI_DONE ? dt_json_member(x.json, dt_json_root(x.json), "tokens") : NULL;
+    if (tokens && tokens->type == DT_JSON_ARRAY && tokens->n == 0) {
+        dt_cli_say("this is the first token: from now on every request needs one, also of consoles, workers and other "
+                   "commands; `duetime-api --waive-tokens` undoes that after the last token was revoked");
+        if (!dt_cli_value(cli->call, "yes") && dt_cli_may_ask()) {
+            fputs("create it? [y/N] ", stderr);
+            code = dt_cli_confirmed() ? DT_CLI_DONE : DT_CLI_REFUSED;
+        }
+    }
+    end_exchange(&x);
+    return code == DT_CLI_DONE ? dt_cli_run_request(cli) : code;
 }
 
 int dt_cli_run_set(struct dt_cli *cli)
@@ -290,20 +312,19 @@ static int post_operation(struct many *m, bool dry)
 static int preview_operation(struct many *m, bool *go_on)
 {
     bool dry = dt_cli_value(m->cli->call, "dry-run");
-    char line[16];
     *go_on = !dry && dt_cli_value(m->cli->call, "yes");
     if (*go_on)
         return DT_CLI_DONE;
     int code = post_operation(m, true);
     if (code != DT_CLI_DONE)
         return code;
-    if (!dry && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+    if (!dry && dt_cli_may_ask()) {
         struct dt_str kind = answer_member_text(m, "kind");
         struct dt_strbuf plain = {0};
         dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
         fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)answer_member_number(m, "matched"));
         dt_strbuf_clear(&plain);
-        *go_on = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+        *go_on = dt_cli_confirmed();
         return *go_on ? DT_CLI_DONE : DT_CLI_REFUSED;
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));
@@ -352,13 +373,12 @@ static int64_t count_live_jobs(const struct many *m)
 static int preview_topic(struct many *m)
 {
     const struct dt_cli_call plain = {.verb = m->cli->call->verb};
-    char line[16];
     if (dt_cli_value(m->cli->call, "yes"))
         return DT_CLI_DONE;
     int code = send_topic_request(m, &plain, "GET");
     if (code != DT_CLI_DONE)
         return code;
-    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+    if (!dt_cli_may_ask()) {
         dt_cli_show(m->cli, m->json, dt_json_root(m->json));
         dt_cli_say("nothing was changed: --yes would delete the topic and end its %lld jobs",
                    (long long)count_live_jobs(m));
@@ -366,8 +386,7 @@ static int preview_topic(struct many *m)
     }
     fprintf(stderr, "delete the topic %s and end its %lld jobs? [y/N] ", m->cli->call->args[0],
             (long long)count_live_jobs(m));
-    bool wanted = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
-    return wanted ? DT_CLI_DONE : DT_CLI_REFUSED;
+    return dt_cli_confirmed() ? DT_CLI_DONE : DT_CLI_REFUSED;
 }
 
 int dt_cli_run_delete(struct dt_cli *cli)
@@ -430,6 +449,7 @@ static int poll_job(struct watch *w)
     if (status != DT_OK)
         return dt_cli_failed(status, &err);
     w->heard_us = dt_clock_mono_us(w->cli->clock);
+    w->cli->heard_ms = w->answer.date_s * 1000;
     int code = dt_cli_judge(w->cli, &w->answer);
     if (code == DT_CLI_DONE &&
         dt_json_parse(w->json, dt_strbuf_str(&w->answer.body), &(struct dt_json_limits){.depth = 64}, &err) != DT_OK)

@@ -2,7 +2,7 @@
  * The verbs overview, doctor and forecast.
  *
  * The overview is one screen: readiness, rates and lateness, shards with their leaders, and the twenty most important
- * topics, or fewer if the terminal has fewer lines. With --watch the screen is drawn again every two seconds.
+ * topics, or fewer if the terminal has fewer lines.
  */
 #include <time.h>
 
@@ -191,7 +191,7 @@ static int show_tables(struct overview *o, unsigned head)
 /* ---- the screen ---- */
 
 /* Draws the screen. The old screen stays until the new one is complete, and stays if the new one cannot be read. */
-static int draw_screen(struct overview *o, bool clear)
+static int draw_screen(struct overview *o)
 {
     struct dt_strbuf head = {0};
     unsigned lines = 0;
@@ -212,8 +212,8 @@ static int draw_screen(struct overview *o, bool clear)
         add_object_line(o, &head, "jobs", "jobs");
         dt_strbuf_addc(&head, '\n');
     }
-    if (whole && clear)
-        fputs("\033[H\033[2J", stdout);
+    if (whole)
+        dt_cli_clear_screen(o->cli);
     fwrite(head.p ? head.p : "", 1, head.n, stdout);
     for (size_t i = 0; i < head.n; i++)
         lines += head.p[i] == '\n';
@@ -244,25 +244,31 @@ static int draw_json(struct overview *o)
 int dt_cli_run_overview(struct dt_cli *cli)
 {
     struct overview o = {.cli = cli};
-    const char *interval = dt_cli_value(cli->call, "interval");
-    const bool watch = dt_cli_value(cli->call, "watch");
-    int64_t interval_ms = 2000;
     int code = DT_CLI_REFUSED;
+    if (dt_json_new(&o.json) == DT_OK)
+        code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw_screen(&o);
+    dt_json_free(o.json);
+    dt_strbuf_clear(&o.answer.body);
+    return code;
+}
+
+int dt_cli_repeat(struct dt_cli *cli, dt_cli_run *run)
+{
+    const char *interval = dt_cli_value(cli->call, "interval");
+    int64_t interval_ms = 2000;
+    int code = DT_CLI_DONE;
     if (interval && (dt_duration_parse(dt_str(interval), &interval_ms) != DT_OK || interval_ms < 1)) {
         dt_cli_say("--interval: \"%.80s\" is not a duration", interval);
         return DT_CLI_USAGE;
     }
-    struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
-    /* Draws the screen once. With --watch, draws it until the user ends the program or the reader closes the output,
-     * even if the API is down meanwhile. */
-    for (bool more = dt_json_new(&o.json) == DT_OK; more;) {
-        code = cli->form == DT_CLI_AS_JSON ? draw_json(&o) : draw_screen(&o, watch && cli->width);
-        more = dt_streams_flush() == 0 && watch && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED);
+    const struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
+    cli->clear = cli->width && cli->form != DT_CLI_AS_JSON;
+    for (bool more = true; more;) {
+        code = run(cli);
+        more = dt_streams_flush() == 0 && (code == DT_CLI_DONE || code == DT_CLI_UNREACHED); /* it may come back */
         if (more)
             nanosleep(&pause, NULL);
     }
-    dt_json_free(o.json);
-    dt_strbuf_clear(&o.answer.body);
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/assert.h"
+#include "base/config.h"
 #include "base/text/timetext.h"
 
 #define URL_DEFAULT "http://127.0.0.1:8080"
@@ -215,7 +216,8 @@ dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_set
 {
     struct dt_cli_settings above = {0};
     *out = (struct dt_cli_settings){.timeout_ms = TIMEOUT_MS};
-    dt_status status = replace_text(&out->url, URL_DEFAULT, err);
+    dt_status status = dt_config_check_environment(err);
+    DT_THEN(status, replace_text(&out->url, URL_DEFAULT, err));
     DT_THEN(status, read_contexts(call, out, err));
     DT_THEN(status, read_overrides(call, &above, err));
     if (status == DT_OK && above.url && strcmp(above.url, out->url) != 0) {

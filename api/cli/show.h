@@ -12,9 +12,12 @@ void dt_cli_show_json(const struct dt_cli *cli, struct dt_str json);
 /* Prints one answer that is no list, for example a job. */
 void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node);
 
+/* If cli->clear is set, clears the terminal: the next screen of a --watch begins. */
+void dt_cli_clear_screen(const struct dt_cli *cli);
+
 /*
  * A list that is printed page by page. The widths of its columns depend on the first page and on the width of the
- * terminal.
+ * terminal: columns are left out by their worth, texts are cut, and times are shortened.
  *
  *   call dt_cli_list_begin; for each page: dt_cli_list_row …, dt_cli_list_page; at last dt_cli_list_end
  */

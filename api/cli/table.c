@@ -15,10 +15,19 @@ const struct dt_cli_option dt_cli_common[] = {
     {"cert-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Your certificate, if the API asks for one; default DUETIME_CERT_FILE, or the context's."},
     {"key-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Its key, if it is in another file; default DUETIME_KEY_FILE, or the context's."},
     {"timeout", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Longest wait for an answer; default 30s."},
-    {"output", "table|wide|json", DT_CLI_TEXT, DT_CLI_HERE, "Table, table with all columns, or JSON with one object a line."},
+    {"output", "table|wide|name|json", DT_CLI_TEXT, DT_CLI_HERE, "Table, table with all columns, the first column alone, or JSON with one object a line."},
     {"json", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Same as --output json."},
+    {"check-config", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Checks the settings, and ends."},
+    {"print-config", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Prints the settings, secrets hidden, and ends."},
     {"help", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Shows the help of the command."},
 };
+
+#define WATCHED \
+    {"watch", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Repeats until it is interrupted."}, \
+    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Refresh interval; default 2s."}
+#define PAGED \
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all, at a terminal one screen."}, \
+    {"all", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "All, at a terminal, too."}
 
 #define STATES "scheduled|dispatched|succeeded|dead|cancelled"
 
@@ -83,21 +92,26 @@ static const struct dt_cli_option job_cancel[] = {
     {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Last failed at or after, whatever happened later."}, \
     {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Last failed before."}, \
     {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure with this code."}, \
-    {"error-text", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure contains this text; needs --topic, and a range of at most one day."}, \
-    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."}
+    {"error-text", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Last failure contains this text; needs --topic, and a range of at most one day."}
 
-static const struct dt_cli_option job_export[] = {EXPORT_OPTIONS};
+static const struct dt_cli_option job_export[] = {
+    EXPORT_OPTIONS,
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."},
+};
 static const struct dt_cli_option job_list[] = {
     {"id", "ID", DT_CLI_TEXT, DT_CLI_QUERY, "This job."},
     {"key", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Latest job of this key; needs --topic."},
     EXPORT_OPTIONS,
     {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Shows payloads, too."},
     {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Due jobs that are not dispatched, the most overdue first; those of paused topics are held, and only counted."},
+    PAGED,
+    WATCHED,
 };
 static const struct dt_cli_option job_dead[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."},
     {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Died at or after."},
     {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Died before."},
+    WATCHED,
 };
 static const struct dt_cli_option job_import[] = {
     {"format", "ndjson|csv", DT_CLI_TEXT, DT_CLI_HERE, "Format of the file; default csv if its name ends in .csv, else ndjson."},
@@ -105,20 +119,21 @@ static const struct dt_cli_option job_import[] = {
 static const struct dt_cli_option watch[] = {
     {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Polling interval; default 1s."},
 };
-static const struct dt_cli_option page[] = {
-    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."},
-};
+static const struct dt_cli_option page[] = {PAGED, WATCHED};
+static const struct dt_cli_option watched[] = {WATCHED};
 static const struct dt_cli_option event_list[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Changes that concern this topic."},
     {"actor", "NAME", DT_CLI_TEXT, DT_CLI_QUERY, "Changes by the token of this name; -: without a token."},
     {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Earliest, inclusive."},
     {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Latest, exclusive."},
-    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most this many; default all."},
+    PAGED,
+    WATCHED,
 };
 static const struct dt_cli_option usage[] = {
     {"days", "COUNT", DT_CLI_NUMBER, DT_CLI_QUERY, "Number of days, today included; default 1, at most 400."},
+    WATCHED,
 };
-#define QUOTAS                                                                                                           \
+#define QUOTAS \
     {"requests-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: requests a second; 0: none; null: the default."}, \
     {"jobs-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: new jobs a second."}, \
     {"payload-bytes-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: payload bytes of new jobs a second."}, \
@@ -129,6 +144,7 @@ static const struct dt_cli_option token_new[] = {
     {"scopes", "SCOPES", DT_CLI_LIST, DT_CLI_BODY, "Comma-separated: write, report, read, admin."},
     {"topics", "PREFIXES", DT_CLI_LIST, DT_CLI_BODY, "Prefixes of the topics that it sees, comma-separated; default all."},
     QUOTAS,
+    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Without asking, if it is the first token."},
 };
 static const struct dt_cli_option report[] = {
     {"attempt", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Number of the attempt."},
@@ -195,9 +211,11 @@ static const struct dt_cli_option clock_set[] = {
     {"freeze", "true|false", DT_CLI_JSON, DT_CLI_BODY, "Freezes the clock, or lets it run."},
 };
 
-static const struct dt_cli_option overview[] = {
-    {"watch", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Repeats until it is interrupted."},
-    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Refresh interval; default 2s."},
+static const struct dt_cli_option apply[] = {
+    {"file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "File with topics and schedules, as JSON; - for standard input; -f for short."},
+    {"dry-run", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Only shows the differences; exit code 2 if there is one."},
+    {"prune", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Deletes what the file lacks: topics if it has a list of topics, schedules if it has a list of schedules."},
+    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "At a terminal: without asking."},
 };
 static const struct dt_cli_option doctor[] = {
     {"late", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Jobs overdue for longer are a finding; default 1m."},
@@ -214,6 +232,7 @@ static const struct dt_cli_option spikes[] = {
     {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Start of the first step; default this minute."},
     {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "End of the last one; default an hour later."},
     {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "Length of a step; default 1m."},
+    WATCHED,
 };
 
 #define OPTIONS(options) options, sizeof(options) / sizeof((options)[0])
@@ -224,12 +243,12 @@ const struct dt_cli_verb dt_cli_verbs[] = {
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs", NULL, NULL, DT_CLI_JOB, OPTIONS(job_new),
      "jobs create --topic orders.close --key order-42 --delay PT30M --payload '{\"order\":42}'\n"
      "jobs create --topic orders.close --run-at 2030-01-01T09:00:00+01:00 --retry 15s,3m,10m"},
-    {"jobs", "get", DT_CLI_ID_OR_KEY, "Shows a job.",
+    {"jobs", "get", DT_CLI_ID_OR_KEY, "Shows a job. A key alone is looked for in all topics.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, NO_OPTIONS,
-     "jobs get orders.close order-42\njobs get orders.close order-42 --json"},
+     "jobs get orders.close order-42\njobs get order-42 --json"},
     {"jobs", "list", "", "Lists jobs by id; by key with --key or --key-prefix; by time with --due-… or --finished-….",
      DT_CLI_BY_LIST, "GET", "/v1/jobs", NULL, "jobs", DT_CLI_JOB, OPTIONS(job_list),
-     "jobs list --overdue\njobs list --topic orders.close --state dead --json\n"
+     "jobs list --overdue --limit 100\njobs list --topic orders.close --state dead --json\n"
      "jobs list --state dead --finished-from 2030-01-01T00:00:00Z --output wide"},
     {"jobs", "dead", "", "Counts dead jobs by topic and error, of the 100,000 that died last.",
      DT_CLI_BY_REQUEST, "GET", "/v1/dead-letters", NULL, "groups", DT_CLI_DEAD, OPTIONS(job_dead),
@@ -238,13 +257,13 @@ const struct dt_cli_verb dt_cli_verbs[] = {
      DT_CLI_BY_WATCH, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, OPTIONS(watch),
      "jobs watch orders.close order-42"},
     {"jobs", "attempts", DT_CLI_ID_OR_KEY, "Lists the attempts of a job and how late each was.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/attempts", NULL, "attempts", DT_CLI_ATTEMPT, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/attempts", NULL, "attempts", DT_CLI_ATTEMPT, OPTIONS(watched),
      "jobs attempts orders.close order-42"},
     {"jobs", "explain", DT_CLI_ID_OR_KEY, "Explains why a job waits or failed, and what can be done.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/explain", NULL, "facts", DT_CLI_FACT, NO_OPTIONS,
      "jobs explain orders.close order-42"},
     {"jobs", "events", DT_CLI_ID_OR_KEY, "Lists changes of a job and who made them, the latest first.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/events", NULL, "events", DT_CLI_EVENT, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/events", NULL, "events", DT_CLI_EVENT, OPTIONS(watched),
      "jobs events orders.close order-42"},
     {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes the given members of a scheduled job, or moves a set of jobs in time.",
      DT_CLI_BY_REQUEST, "PATCH", "/v1/jobs/{id}", "/v1/jobs:reschedule", NULL, DT_CLI_JOB, OPTIONS(job_change),
@@ -334,32 +353,38 @@ const struct dt_cli_verb dt_cli_verbs[] = {
     {"events", "list", "", "Lists changes and who made them, the latest first.",
      DT_CLI_BY_LIST, "GET", "/v1/events", NULL, "events", DT_CLI_EVENT, OPTIONS(event_list),
      "events list --limit 20\nevents list --topic orders.close --from 2030-01-01T00:00:00Z"},
-    {"tokens", "new", "", "Creates a token and shows it once.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/tokens", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_new),
+    {"tokens", "new", "", "Creates a token and shows it once. From the first one on, every request needs a token.",
+     DT_CLI_BY_TOKEN, "POST", "/v1/tokens", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_new),
      "tokens new --name worker-7 --scopes report,read --topics orders."},
     {"tokens", "set", "NAME", "Changes the given quotas of a token.",
      DT_CLI_BY_REQUEST, "PATCH", "/v1/tokens/{name}", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_set),
      "tokens set worker-7 --jobs-per-second 100 --pending-jobs 50000"},
     {"tokens", "list", "", "Lists tokens without their secrets.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/tokens", NULL, "tokens", DT_CLI_TOKEN, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/tokens", NULL, "tokens", DT_CLI_TOKEN, OPTIONS(watched),
      "tokens list"},
     {"tokens", "revoke", "NAME", "Revokes a token; within seconds it is refused everywhere.",
      DT_CLI_BY_REQUEST, "DELETE", "/v1/tokens/{name}", NULL, NULL, DT_CLI_TOKEN, NO_OPTIONS,
      "tokens revoke worker-7"},
     {"shards", "list", "", "Lists shards, their leaders, and what waits.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/info", NULL, "shards", DT_CLI_SHARD, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/info", NULL, "shards", DT_CLI_SHARD, OPTIONS(watched),
      "shards list"},
     {"shards", "resize", "", "Changes the number of shards under load.",
      DT_CLI_BY_REQUEST, "POST", "/v1/admin/shards", NULL, NULL, DT_CLI_NOTHING, OPTIONS(resize),
      "shards resize --count 2"},
+    {"processes", "list", "", "Lists the APIs and dispatchers that are alive, and what they wait for.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/overview", NULL, "processes", DT_CLI_PROCESS, OPTIONS(watched),
+     "processes list"},
     {"clock", "get", "", "Shows the test clock.",
      DT_CLI_BY_REQUEST, "GET", "/v1/admin/clock", NULL, NULL, DT_CLI_CLOCK, NO_OPTIONS,
      "clock get"},
     {"clock", "set", "", "Advances or freezes the test clock.",
      DT_CLI_BY_REQUEST, "POST", "/v1/admin/clock", NULL, NULL, DT_CLI_CLOCK, OPTIONS(clock_set),
      "clock set --advance P3D\nclock set --freeze true"},
+    {"apply", "", "", "Makes topics and schedules as a file says, which has them as `topics get` or `topics list` gives them.",
+     DT_CLI_BY_APPLY, "PUT", "/v1/topics/{topic}", NULL, NULL, DT_CLI_NOTHING, OPTIONS(apply),
+     "apply -f topics.json\napply -f topics.json --dry-run"},
     {"overview", "", "", "Shows readiness, rates, lateness, overdue jobs, shards, and the twenty busiest topics.",
-     DT_CLI_BY_OVERVIEW, "GET", "/v1/overview", NULL, NULL, DT_CLI_NOTHING, OPTIONS(overview),
+     DT_CLI_BY_OVERVIEW, "GET", "/v1/overview", NULL, NULL, DT_CLI_NOTHING, OPTIONS(watched),
      "overview"},
     {"forecast", "", "", "Draws how many jobs fall due in each step of the next hour, and the topic with most of them.",
      DT_CLI_BY_FORECAST, "GET", "/v1/forecast", NULL, "steps", DT_CLI_NOTHING, OPTIONS(forecast),
@@ -393,6 +418,7 @@ static const struct {
     {"events", "Events: changes and who made them."},
     {"tokens", "Tokens: who may do what."},
     {"shards", "Shards: the parts that the work is divided into."},
+    {"processes", "Processes: APIs and dispatchers."},
     {"clock", "The test clock: the time in which jobs are due."},
 };
 

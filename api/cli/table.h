@@ -49,6 +49,7 @@ enum dt_cli_thing {
     DT_CLI_SCHEDULE,
     DT_CLI_FIRE,
     DT_CLI_SHARD,
+    DT_CLI_PROCESS,
     DT_CLI_OPERATION,
     DT_CLI_ALERT,
     DT_CLI_SPIKE,
@@ -74,6 +75,8 @@ enum dt_cli_way {
     DT_CLI_BY_DOCTOR,
     DT_CLI_BY_OVERVIEW,
     DT_CLI_BY_FORECAST,
+    DT_CLI_BY_TOKEN, /* asks before the first token is created */
+    DT_CLI_BY_APPLY,
     DT_CLI_BY_COMPLETION,
     DT_CLI_BY_HELP,
     DT_CLI_BY_VERSION

@@ -38,6 +38,17 @@ int dt_cli_failed(dt_status status, const struct dt_error *err)
     return status == DT_INVALID ? DT_CLI_USAGE : DT_CLI_REFUSED;
 }
 
+bool dt_cli_may_ask(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+bool dt_cli_confirmed(void)
+{
+    char line[16];
+    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
 /* ---- problems ---- */
 
 /* Adds "--run-at" for "/run_at" if the verb has this option; otherwise adds the pointer itself. */
@@ -145,7 +156,8 @@ static void record_command_done(struct dt_cli *cli, const dt_json *json)
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = json ? dt_json_root(json) : NULL;
     const struct dt_json_node *list = verb->list ? dt_json_member(json, root, verb->list) : NULL;
-    dt_strbuf_addf(&cli->done, "%s%s%s", verb->noun, verb->verb[0] ? " " : "", verb->verb);
+    dt_strbuf_addf(&cli->done, "%s%s%s%s", cli->done.n > 0 ? "; " : "", verb->noun, verb->verb[0] ? " " : "",
+                   verb->verb);
     for (unsigned i = 0; i < cli->call->n_args; i++) {
         dt_strbuf_addc(&cli->done, ' ');
         dt_cli_add_plain(&cli->done, dt_str(cli->call->args[i]));
@@ -173,6 +185,7 @@ int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct
     struct dt_error err = {0};
     dt_status status = dt_rest_ask(cli->rest, request, answer, &err);
     bool changes = strcmp(request->method, "GET") != 0;
+    cli->heard_ms = answer->date_s ? answer->date_s * 1000 : dt_clock_real_ms(cli->clock);
     if (status != DT_OK) {
         int failed = dt_cli_failed(status, &err);
         if (changes && answer->reached)

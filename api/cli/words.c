@@ -74,22 +74,89 @@ static const struct dt_cli_verb *find_verb(const char *noun, const char *verb)
     return NULL;
 }
 
-/* Finds a noun by its plural ("jobs") or its singular ("job"). */
-static dt_status find_noun(const char *given, struct dt_cli_call *out, struct dt_error *err)
+/* Verbs that people try, as in other programs, and the verbs here that may be meant, the likeliest first. */
+static const char *const tried_verbs[][2] = {{"show", "get"},
+                                             {"describe", "get"},
+                                             {"ls", "list"},
+                                             {"rm", "delete cancel revoke"},
+                                             {"remove", "delete cancel revoke"},
+                                             {"delete", "cancel revoke stop"},
+                                             {"new", "create set"},
+                                             {"add", "create set new"},
+                                             {"create", "set new"},
+                                             {"edit", "set change"},
+                                             {"update", "set change"},
+                                             {"set", "change"},
+                                             {"change", "set"},
+                                             {"unpause", "resume"},
+                                             {"start", "resume run-now"},
+                                             {"stop", "pause cancel"},
+                                             {"kill", "cancel stop"},
+                                             {"run", "run-now"},
+                                             {"retry", "redrive"},
+                                             {"history", "events"},
+                                             {"why", "explain"},
+                                             {"mute", "silence"},
+                                             {"follow", "watch"},
+                                             {"ps", "list"}};
+
+/* Returns the verb of the noun that the word is or stands for; NULL: there is none. */
+static const char *find_meant_verb(const char *noun, const char *word)
 {
-    struct nearest best = no_word;
+    const struct dt_cli_verb *verb = find_verb(noun, word);
+    char candidate[WORD_MAX];
+    for (size_t i = 0; !verb && i < sizeof(tried_verbs) / sizeof(tried_verbs[0]); i++)
+        for (const char *p = tried_verbs[i][1]; !verb && strcmp(tried_verbs[i][0], word) == 0 && *p;) {
+            const size_t n = strcspn(p, " ");
+            snprintf(candidate, sizeof(candidate), "%.*s", (int)n, p);
+            verb = find_verb(noun, candidate);
+            p += n + strspn(p + n, " ");
+        }
+    return verb ? verb->verb : NULL;
+}
+
+/* Returns whether the word is the noun, or its singular. */
+static bool is_noun(const char *word, const char *noun)
+{
+    const size_t length = strlen(noun);
+    return strcmp(word, noun) == 0 ||
+           (noun[length - 1] == 's' && strlen(word) == length - 1 && strncmp(word, noun, length - 1) == 0);
+}
+
+/* Adds the commands that a word may mean which is no noun but a verb: "topics pause or schedules pause". next: the word
+ * after it, or "". If it is a noun ("pause topic x"), only the command of this noun is added. */
+static void add_meant_commands(struct dt_strbuf *out, const char *word, const char *next)
+{
+    bool noun_follows = false;
+    for (size_t i = 0; i < dt_cli_n_verbs; i++)
+        noun_follows = noun_follows || is_noun(next, dt_cli_verbs[i].noun);
     for (size_t i = 0; i < dt_cli_n_verbs; i++) {
         const char *noun = dt_cli_verbs[i].noun;
-        size_t length = strlen(noun);
-        bool singular = length > 1 && noun[length - 1] == 's' && strlen(given) == length - 1;
-        if (strcmp(given, noun) == 0 || (singular && strncmp(given, noun, length - 1) == 0)) {
+        const char *verb = i == 0 || noun != dt_cli_verbs[i - 1].noun ? find_meant_verb(noun, word) : NULL;
+        if (verb && *verb && (!noun_follows || is_noun(next, noun)) && out->n < 80)
+            dt_strbuf_addf(out, "%s%s %s", out->n ? " or " : "", noun, verb);
+    }
+}
+
+/* Finds a noun by its plural ("jobs") or its singular ("job"). */
+static dt_status find_noun(const char *given, const char *next, struct dt_cli_call *out, struct dt_error *err)
+{
+    struct nearest best = no_word;
+    struct dt_strbuf meant = {0};
+    for (size_t i = 0; i < dt_cli_n_verbs; i++) {
+        const char *noun = dt_cli_verbs[i].noun;
+        if (is_noun(given, noun)) {
             out->noun = noun;
             out->verb = find_verb(noun, "");
             return DT_OK;
         }
         update_nearest_word(&best, given, noun);
     }
-    return fail_unknown(err, "command", given, &best);
+    add_meant_commands(&meant, given, next);
+    best.word = meant.n > 0 ? meant.p : best.word;
+    const dt_status status = fail_unknown(err, "command", given, &best);
+    dt_strbuf_clear(&meant);
+    return status;
 }
 
 /* ---- options ---- */
@@ -132,7 +199,7 @@ static dt_status add_given_option(struct dt_cli_call *out, const struct dt_cli_o
 /* Reads the option at words[*at]; its value may be the next word. */
 static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_call *out, struct dt_error *err)
 {
-    const char *name = words[*at] + 2;
+    const char *name = words[*at][1] == 'f' ? "file" : words[*at] + 2; /* -f is --file */
     const char *value = strchr(name, '=');
     size_t length = value ? (size_t)(value - name) : strlen(name);
     const struct dt_cli_option *option = NULL;
@@ -159,11 +226,13 @@ static dt_status read_option(int n, char *const *words, int *at, struct dt_cli_c
 
 /* ---- all words ---- */
 
-/* Reads a word that is no option: the noun; then the verb, if the noun has verbs; then arguments. */
-static dt_status read_noun_verb_or_argument(const char *word, struct dt_cli_call *out, struct dt_error *err)
+/* Reads a word that is no option: the noun; then the verb, if the noun has verbs; then arguments. next: the word after
+ * it, or "". */
+static dt_status read_noun_verb_or_argument(const char *word, const char *next, struct dt_cli_call *out,
+                                            struct dt_error *err)
 {
     if (!out->noun)
-        return find_noun(word, out, err);
+        return find_noun(word, next, out, err);
     if (out->verb) {
         if (out->n_args == DT_CLI_ARGS_MAX)
             return dt_fail(err, DT_INVALID, "too many arguments: %d at most", DT_CLI_ARGS_MAX);
@@ -179,8 +248,15 @@ static dt_status read_noun_verb_or_argument(const char *word, struct dt_cli_call
     for (size_t i = 0; i < dt_cli_n_verbs; i++)
         if (strcmp(dt_cli_verbs[i].noun, out->noun) == 0)
             update_nearest_word(&best, word, dt_cli_verbs[i].verb);
+    const char *meant = find_meant_verb(out->noun, word);
+    struct dt_strbuf elsewhere = {0};
+    if (!meant && !best.word)
+        add_meant_commands(&elsewhere, word, "");
+    best.word = meant ? meant : elsewhere.n > 0 ? elsewhere.p : best.word;
     snprintf(what, sizeof(what), "%.40s command", out->noun);
-    return fail_unknown(err, what, word, &best);
+    const dt_status status = fail_unknown(err, what, word, &best);
+    dt_strbuf_clear(&elsewhere);
+    return status;
 }
 
 /* Checks the call. A command is about one named job or about the jobs of a filter, but not about both. */
@@ -188,7 +264,7 @@ static dt_status check_call(const struct dt_cli_call *call, struct dt_error *err
 {
     const struct dt_cli_verb *verb = call->verb;
     bool filtered = false;
-    if (call->help)
+    if (call->help || dt_cli_value(call, "check-config") || dt_cli_value(call, "print-config"))
         return DT_OK;
     if (!call->noun)
         return dt_fail(err, DT_INVALID, "the command is missing");
@@ -226,10 +302,10 @@ dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, 
             options = false;
         else if (options && strcmp(words[i], "-h") == 0)
             out->help = true;
-        else if (options && strncmp(words[i], "--", 2) == 0)
+        else if (options && (strncmp(words[i], "--", 2) == 0 || strcmp(words[i], "-f") == 0))
             status = read_option(n, words, &i, out, err);
         else
-            status = read_noun_verb_or_argument(words[i], out, err);
+            status = read_noun_verb_or_argument(words[i], i + 1 < n ? words[i + 1] : "", out, err);
     }
     return status == DT_OK ? check_call(out, err) : status;
 }
@@ -280,7 +356,7 @@ void dt_cli_member_of(const char *option, char out[64])
         *p = *p == '-' ? '_' : *p;
 }
 
-static dt_status read_file(const char *path, struct dt_strbuf *out, struct dt_error *err)
+dt_status dt_cli_read_file(const char *path, struct dt_strbuf *out, struct dt_error *err)
 {
     char piece[65536];
     bool standard = strcmp(path, "-") == 0;
@@ -307,7 +383,7 @@ static dt_status add_json(struct dt_strbuf *out, const char *value, const char *
     struct dt_error why = {0};
     struct dt_strbuf text = {0};
     dt_json *json = NULL;
-    dt_status status = value[0] == '@' ? read_file(value + 1, &text, err) : DT_OK;
+    dt_status status = value[0] == '@' ? dt_cli_read_file(value + 1, &text, err) : DT_OK;
     if (value[0] != '@')
         dt_strbuf_adds(&text, value);
     DT_THEN(status, dt_json_new(&json));
@@ -344,7 +420,7 @@ static dt_status add_option_value(struct dt_strbuf *out, const struct dt_cli_giv
     } else if (option->kind == DT_CLI_JSON) {
         status = add_json(out, value, option->name, err);
     } else if (option->kind == DT_CLI_SECRET) {
-        status = read_file(value, &secret, err);
+        status = dt_cli_read_file(value, &secret, err);
         while (secret.n > 0 && strchr(" \t\r\n", secret.p[secret.n - 1]))
             secret.n--;
         if (status == DT_OK)

@@ -62,6 +62,8 @@ void dt_cli_request_add_member(struct dt_cli_request *request, const char *name,
 /* Adds the members of `present` to the beginning of the body, except members that the body sets or contradicts. */
 dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present, struct dt_error *err);
 
+/* Appends the text of a file, of 8 MiB at most; path "-": standard input. */
+dt_status dt_cli_read_file(const char *path, struct dt_strbuf *out, struct dt_error *err);
 /* Appends the elements of a comma-separated text as a list of strings. */
 void dt_cli_add_list(struct dt_strbuf *out, struct dt_str text);
 /* Converts the name of an option into a member's name: "ack-timeout" into "ack_timeout". */

@@ -98,7 +98,7 @@ def test_an_unreachable_api_exits_with_4():
     ([], "command"), (["jbos", "list"], "did you mean jobs"), (["jobs", "crate"], "did you mean create"), (["jobs"], "jobs"),
     (["jobs", "create", "--tpic", "x"], "did you mean --topic"), (["jobs", "list", "--stat=dead"], "did you mean --state"), (["jobs", "get"], "ID | TOPIC KEY"),
     (["jobs", "get", "1", "2", "3"], '"3"'), (["jobs", "list", "surplus"], "no arguments"), (["jobs", "list", "--json", "--json"], "twice"),
-    (["jobs", "list", "--json=yes"], "no value"), (["jobs", "list", "--topic"], "takes a value"), (["jobs", "list", "--output", "xml"], "not table, wide or json"),
+    (["jobs", "list", "--json=yes"], "no value"), (["jobs", "list", "--topic"], "takes a value"), (["jobs", "list", "--output", "xml"], "not table, wide, name or json"),
     (["jobs", "list", "--limit", "0"], "--limit"), (["topics", "set", "x", "--max-in-flight", "many"], "--max-in-flight"), (["jobs", "list", "--xyzzy"], "--xyzzy"),
     (["topics", "list", "--url", "ftp://x"], "http://"), (["topics", "list", "--timeout", "soon"], "--timeout"), (["shards", "list", "--output", "wide", "--json"], "contradict")])
 def test_a_wrong_command_line_exits_with_2_and_says_why(duetime, words, hint):

@@ -8,6 +8,7 @@ import openapi
 
 from harness.command_line import PROGRAM, run
 from harness.stack import until
+from stand_in import answering
 
 
 def commands():
@@ -42,6 +43,27 @@ def test_bash_completes_nouns_verbs_options_and_values():
     assert complete("topics", "set", "x", "--delivery", "") == ["kafka", "http", "pull"]
     assert complete("pop", "x", "--w") == ["--wait"]
     assert complete("jobs", "list", "--token-file", "") == ["files"]
+
+
+def test_bash_completes_names_from_the_api(stack, api, topic, monkeypatch):
+    monkeypatch.setenv("DUETIME_URL", stack["DUETIME_URL_API1"])
+    monkeypatch.setenv("PATH", f"{PROGRAM.parent}:/usr/bin:/bin")
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
+    api.put(f"/v1/schedules/{topic}-s", {"topic": topic, "cron": "0 3 * * *"})
+    operation = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "wait": "PT1M"}).json["id"]
+    assert complete("topics", "get", topic[:-1]) == [topic] and complete("jobs", "list", "--topic", topic) == [topic]
+    assert complete("pop", topic) == [topic] and complete("jobs", "cancel", topic) == [topic]
+    assert complete("schedules", "pause", topic) == [f"{topic}-s"] and operation in complete("operations", "watch", "")
+    assert complete("topics", "get", topic, "--o") == ["--output"], "options follow the name"
+    monkeypatch.setenv("DUETIME_URL", "http://127.0.0.1:9")
+    assert complete("topics", "get", "") == [], "without an API there are no names, and no message"
+
+
+def test_a_hostile_name_is_completed_as_text(monkeypatch, tmp_path):
+    with answering(lambda *_: {"topics": [{"name": f"$(touch {tmp_path}/x)"}, {"name": f"`touch {tmp_path}/x`"}], "next_cursor": None}) as url:
+        monkeypatch.setenv("DUETIME_URL", url)
+        monkeypatch.setenv("PATH", f"{PROGRAM.parent}:/usr/bin:/bin")
+        assert "$(touch" in complete("topics", "get", "") and not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -124,7 +146,7 @@ def prepare(api, command, topic):
     ended = {"jobs redrive": "gave_up", "jobs watch": "succeeded"}.get(command)
     popped = ended or command in ("results report", "jobs attempts")
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
-    job = api.make(topic=topic, key="order-42", delay=0 if popped else "PT1H")
+    job = api.make(topic=topic, key=f"{topic}-key", delay=0 if popped else "PT1H")
     if popped:
         assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]
     if ended:
@@ -140,6 +162,7 @@ def standing_alert(api, topic):
 
 @pytest.mark.in_turns(3)
 def test_every_example_of_the_help_works(stack, api, topic, tmp_path):
+    (tmp_path / "topics.json").write_text(f'{{"name":"{topic}-a"}}')
     (tmp_path / "jobs.ndjson").write_text(f'{{"topic":"{topic}-i","key":"k","delay":"PT1H"}}\n')
     env = {"DUETIME_URL": stack["DUETIME_URL_API1"], "PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     found = examples()
@@ -157,7 +180,7 @@ def test_every_example_of_the_help_works(stack, api, topic, tmp_path):
             line = line.replace(" 1", " " + api.post("/v1/jobs:cancel", {"filter": {"topic": own}, "wait": "PT1M"}).json["id"])
         if command == "alerts silence":
             line = line.replace(" 1 ", f" {standing_alert(api, own)} ")
-        typed = re.sub(r"\b(orders\.close|mails\.send|nightly|reports)\b", own, line)
+        typed = re.sub(r"\b(orders\.close|mails\.send|nightly|reports)\b", own, line).replace("order-42", f"{own}-key")
         done = subprocess.run(["bash", "-c", typed], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False,
                               input=f"topic,key,delay\n{own},k,PT1H\n")
         assert done.returncode in ((0, 1) if command == "doctor" else (0,)), (typed, done)

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from harness.command_line import run
+from harness.command_line import at_a_terminal, run
 from harness.problems import refused
 from harness.rest import Rest
 from harness.stack import until
@@ -24,12 +24,15 @@ def test_tokens_are_made_listed_and_revoked_and_required_from_the_first_on(own_a
                           ({"name": "x", "scopes": []}, "/scopes"), ({"name": "x", "scopes": ["all"]}, "/scopes"), ({"name": "x", "scopes": ["read"], "more": 1}, "/more")):
         refused(own.rest.post("/v1/tokens", body), 422, "invalid", pointer)
     assert own.rest.get("/v1/tokens").json == {"tokens": []}, "what was refused left nothing"
+    asked = at_a_terminal(own.url, "tokens", "new", "--name", "x", "--scopes", "admin", typed="\n", code=1)
+    assert "this is the first token: from now on every request needs one" in asked and "create it? [y/N]" in asked
+    assert own.rest.get("/v1/tokens").json == {"tokens": []}, "the user did not want it"
     boss = own.rest.post("/v1/tokens", {"name": "boss", "scopes": ["admin", "read"], "topics": None})
     assert boss.status == 201 and boss.json["scopes"] == ["admin"] and boss.json["topics"] is None and boss.headers["Cache-Control"] == "no-store"
     (tmp_path / "boss").write_text(boss.json["token"])
     until(lambda: own.rest.get("/v1/tokens").status == 401 and cli("tokens", "list").code == 0, "the API accepts the first token")
     made = cli("tokens", "new", "--name", "worker-7", "--scopes", "report,read", "--topics", "orders.,mails.", "--json")
-    assert made.code == 0 and json.loads(made.out)["topics"] == ["orders.", "mails."], made
+    assert made.code == 0 and not made.err and json.loads(made.out)["topics"] == ["orders.", "mails."], made
     worker = Rest(own.url, token=json.loads(made.out)["token"])
     assert cli("tokens", "new", "--name", "worker-7", "--scopes", "read").code == 1, "the name is taken"
     for topics in ("", "*"):

@@ -68,6 +68,39 @@ TEST(unknown_words_suggest_the_nearest_one)
     assert_null(strstr(err.text, "did you mean"));
 }
 
+static void suggested(const char *noun, const char *verb, const char *want)
+{
+    struct dt_cli_call call;
+    struct dt_error err = {0};
+    assert_int_equal(READ(&call, &err, (char *)(uintptr_t)noun, (char *)(uintptr_t)verb), DT_INVALID);
+    if (!strstr(err.text, want))
+        fail_msg("%s %s: %s", noun, verb, err.text);
+}
+
+TEST(words_of_other_programs_suggest_the_command_that_is_meant)
+{
+    suggested("jobs", "show", "no jobs command \"show\"; did you mean get?");
+    suggested("topic", "ls", "did you mean list?");
+    suggested("topics", "rm", "did you mean delete?");
+    suggested("jobs", "rm", "did you mean cancel?");
+    suggested("tokens", "delete", "did you mean revoke?");
+    suggested("jobs", "pause", "did you mean topics pause or schedules pause?");
+    suggested("pause", "orders", "did you mean topics pause or schedules pause?");
+    suggested("list", "jobs", "no command \"list\"; did you mean jobs list?");
+    suggested("show", "schedule", "did you mean schedules get?");
+    suggested("tpics", "list", "did you mean topics?");
+}
+
+TEST(apply_takes_its_file_in_short)
+{
+    struct dt_cli_call call;
+    struct dt_error err = {0};
+    assert_int_equal(READ(&call, NULL, "apply", "-f", "x.json", "--prune"), DT_OK);
+    assert_string_equal(dt_cli_value(&call, "file"), "x.json");
+    assert_int_equal(READ(&call, &err, "apply", "-f"), DT_INVALID);
+    assert_int_equal(READ(&call, &err, "jobs", "list", "-f", "x"), DT_INVALID);
+}
+
 static void build(struct dt_cli_request *request, const struct dt_cli_call *call)
 {
     struct dt_error err = {0};
