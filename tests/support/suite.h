@@ -65,6 +65,25 @@ extern void *suite_state;
 
 #define NO_TEARDOWN(rig) (void)(rig)
 
+/* assert_members(job, (state, DT_DISPATCHED), (key.p, "k"), (version, 3)): these members of a struct are these numbers, texts
+ * and pointers. A failure names the member. */
+#define assert_members(of, ...) MEMBERS_ALL(MEMBERS_EACH(of, __VA_ARGS__))
+void suite_number_is(uintptr_t is, uintptr_t expected, const char *member, const char *file, int line);
+void suite_text_is(uintptr_t is, uintptr_t expected, const char *member, const char *file, int line);
+
+#define MEMBERS_EACH(of, pair, ...)                                                                                    \
+    MEMBER_IS(of, MEMBER_OF pair) __VA_OPT__(MEMBERS_NEXT MEMBERS_LATER(of, __VA_ARGS__))
+#define MEMBERS_NEXT()         MEMBERS_EACH
+#define MEMBERS_LATER          () /* a macro is not expanded inside itself: MEMBERS_ALL reads the text again */
+#define MEMBER_OF(name, value) name, value
+#define MEMBER_IS(of, ...)     MEMBER_IS_(of, __VA_ARGS__)
+#define MEMBER_IS_(of, name, value)                                                                                    \
+    _Generic((of).name, char *: suite_text_is, const char *: suite_text_is, default: suite_number_is)(                 \
+        (uintptr_t)(of).name, (uintptr_t)(value), #of "." #name, __FILE__, __LINE__);
+#define MEMBERS_ALL(...)  MEMBERS_ALL4(MEMBERS_ALL4(MEMBERS_ALL4(MEMBERS_ALL4(__VA_ARGS__))))
+#define MEMBERS_ALL4(...) MEMBERS_ALL1(MEMBERS_ALL1(MEMBERS_ALL1(__VA_ARGS__)))
+#define MEMBERS_ALL1(...) __VA_ARGS__
+
 #define SUITE_DEFINE(parameter, argument, name, add, setup, teardown)                                                  \
     static void name(parameter);                                                                                       \
     static void run_##name(__attribute__((unused)) void **state)                                                       \

@@ -18,8 +18,7 @@ RIG_TEST(a_2xx_status_is_a_success)
     assert_status(got, 200);
     assert_true(dt_str_is(got->answer.content_type, "text/plain"));
     assert_true(dt_str_is(got->answer.body, "fine"));
-    assert_true(got->answer.body_whole);
-    assert_null(got->answer.retry_after.p);
+    assert_members(got->answer, (body_whole, true), (retry_after.p, NULL));
     assert_true(got->answer.duration_ms < SOON_MS);
 }
 

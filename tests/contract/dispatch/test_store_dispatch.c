@@ -99,8 +99,7 @@ RIG_TEST(attempts_in_the_ledger_are_settled_and_the_others_stay_in_flight)
     assert_int_equal(rig->flight.n, 2);
     assert_int_equal(rig->fence.send_n, 1);
     OK(settle(rig, &rig->fence, true, 77, &err));
-    assert_int_equal(rig->fence.ledger_offset, 77);
-    assert_int_equal(rig->fence.inflight, 1);
+    assert_members(rig->fence, (ledger_offset, 77), (inflight, 1));
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig) + 50000);
     take_over(rig, 53);
     assert_int_equal(rig->flight.n, 1);
@@ -161,8 +160,7 @@ RIG_TEST(due_jobs_are_claimed_in_order_and_jobs_of_other_shards_are_reported)
     assert_int_equal(t.batch.n, 2);
     assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
     assert_int_equal(t.batch.jobs[1].claim.id, ids[0]);
-    assert_int_equal(t.batch.jobs[0].claim.attempt, 1);
-    assert_int_equal(t.batch.jobs[0].claim.due_ms, now - 3000);
+    assert_members(t.batch.jobs[0].claim, (attempt, 1), (due_ms, now - 3000));
     assert_true(dt_str_is(t.batch.jobs[0].payload, "{}"));
     assert_true(dt_str_is(t.batch.jobs[0].kafka_topic, "t"));
     assert_int_equal(t.seen.n, 5);
@@ -229,17 +227,13 @@ RIG_TEST(the_leader_is_called_with_a_claim_before_others_can_see_it)
     t.listener.claiming = note_claiming;
     t.listener.arg = &told;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
-    assert_int_equal(told.times, 1);
-    assert_int_equal(told.n, t.batch.n);
+    assert_members(told, (times, 1), (n, t.batch.n));
     for (size_t i = 0; i < t.batch.n; i++) {
-        assert_int_equal(told.claims[i].id, t.batch.jobs[i].claim.id);
-        assert_int_equal(told.claims[i].attempt, 1);
+        assert_members(told.claims[i], (id, t.batch.jobs[i].claim.id), (attempt, 1));
         assert_true(dt_str_is(told.payloads[i], "small"));
     }
-    assert_int_equal(told.next.epoch, rig->fence.epoch);
-    assert_int_equal(told.next.token, rig->fence.token);
-    assert_int_equal(told.next.batch_no, rig->fence.batch_no);
-    assert_int_equal(told.next.send_n, rig->fence.send_n);
+    assert_members(told.next, (epoch, rig->fence.epoch), (token, rig->fence.token), (batch_no, rig->fence.batch_no),
+                   (send_n, rig->fence.send_n));
 }
 
 RIG_TEST(the_leader_is_called_after_large_messages_of_a_batch_were_read)
@@ -254,8 +248,7 @@ RIG_TEST(the_leader_is_called_after_large_messages_of_a_batch_were_read)
     t.listener.arg = &told;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_int_equal(t.batch.n, 2);
-    assert_int_equal(told.times, 1);
-    assert_int_equal(told.n, 2);
+    assert_members(told, (times, 1), (n, 2));
     assert_int_equal(told.payloads[1].n, 5000);
 }
 
@@ -379,8 +372,7 @@ RIG_TEST(one_topic_more_than_a_batch_may_have_waits_for_the_next)
     t.due.max_topics = 2;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
     assert_int_equal(t.batch.n, 2);
-    assert_int_equal(t.chosen.n_left, 1);
-    assert_true(t.chosen.more);
+    assert_members(t.chosen, (n_left, 1), (more, true));
 }
 
 RIG_TEST(a_turn_without_work_writes_nothing)
@@ -456,11 +448,8 @@ RIG_TEST(a_frozen_list_and_its_jobs_are_not_changed)
     assert_int_equal(t.offered.n, 1); /* the third one */
     assert_int_equal(t.batch.n + t.timed_out.n + t.settled.n + t.settled.remainder, 0);
     assert_int_equal(field(rig, "attempt", ids[1]), 1);
-    assert_int_equal(rig->fence.version, before.version + 1);
-    assert_int_equal(rig->fence.inflight, 2);
-    assert_int_equal(rig->fence.send_n, before.send_n);
-    assert_int_equal(rig->fence.batch_no, before.batch_no);
-    assert_int_equal(rig->fence.ledger_offset, before.ledger_offset);
+    assert_members(rig->fence, (version, before.version + 1), (inflight, 2), (send_n, before.send_n),
+                   (batch_no, before.batch_no), (ledger_offset, before.ledger_offset));
     take_over(rig, 197);
     assert_int_equal(rig->flight.n, 2);
     assert_int_equal(rig->flight.v[0].id, ids[0]);
@@ -492,8 +481,7 @@ RIG_TEST(a_row_locked_by_another_session_is_skipped)
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.batch.n, 1);
     assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
-    assert_true(t.seen.locked);
-    assert_int_equal(t.seen.n, 1);
+    assert_members(t.seen, (locked, true), (n, 1));
     mysql_fixture_run(&rig->fx, "ROLLBACK");
     assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
@@ -536,10 +524,8 @@ RIG_TEST(an_attempt_times_out_only_after_earlier_reports_were_read)
     read_up_to = (struct dt_read_up_to){499, 499};
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.timed_out.n, 0);
-    assert_int_equal(t.judged.unread, 2);
-    assert_int_equal(t.judged.unread_ms, second_ms);
-    assert_true(t.seen.locked);
-    assert_int_equal(t.seen.n, 0);
+    assert_members(t.judged, (unread, 2), (unread_ms, second_ms));
+    assert_members(t.seen, (locked, true), (n, 0));
     read_up_to = (struct dt_read_up_to){500, 500}; /* exactly the first deadline */
     t = leader_txn(rig, ids, 2);
     read_up_to = (struct dt_read_up_to){INT64_MAX, INT64_MAX};

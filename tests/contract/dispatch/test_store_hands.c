@@ -188,8 +188,7 @@ FRESH_TEST(a_callback_is_claimed_into_hands_and_not_into_the_list)
     int64_t ids[] = {job("h"), job("k")};
     struct dt_leader_txn t = lead(ids, 2);
     assert_int_equal(t.hands.claimed.n, 1);
-    assert_int_equal(t.hands.claimed.jobs[0].claim.id, ids[0]);
-    assert_int_equal(t.hands.claimed.jobs[0].claim.attempt, 1);
+    assert_members(t.hands.claimed.jobs[0].claim, (id, ids[0]), (attempt, 1));
     assert_int_equal(t.batch.n, 1);
     assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
     assert_job(&fx, ids[0], "CONCAT_WS(' ', state, attempt, claim_shard)", "dispatched 1 -1");
@@ -506,8 +505,7 @@ FRESH_TEST(only_callbacks_that_a_process_gives_away_are_lost)
     size_t n = 0;
     OK(dt_store_hands_of_shard(store, OWNER, 0, &arena, &of_shard, &n, &err));
     assert_int_equal(n, 2);
-    assert_int_equal(of_shard[1].job_id, ids[1]);
-    assert_int_equal(of_shard[1].attempt, 1);
+    assert_members(of_shard[1], (job_id, ids[1]), (attempt, 1));
     OK(dt_store_hands_of_shard(store, OWNER, 1, &arena, &of_shard, &n, &err));
     assert_int_equal(n, 0);
     OK(dt_store_hands_give_away(store, OWNER, &ids[1], 1, &err));

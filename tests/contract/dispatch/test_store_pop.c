@@ -58,8 +58,7 @@ POP_TEST(test_a_leader_offers_due_jobs_and_removes_their_index_entries)
     int64_t id = job_of(rig, "p", now - 5);
     int64_t kafka = job_of(rig, "k", now - 5);
     lead(rig);
-    assert_int_equal(rig->txn.offered.n, 1);
-    assert_int_equal(rig->txn.offered.n_topics, 1);
+    assert_members(rig->txn.offered, (n, 1), (n_topics, 1));
     assert_true(dt_str_is(rig->txn.offered.topics[0], "p"));
     assert_int_equal(rig->txn.batch.n, 1);
     assert_int_equal(rig->txn.batch.jobs[0].claim.id, kafka);
@@ -98,22 +97,17 @@ POP_TEST(test_a_pop_claims_in_order_and_returns_the_rows)
     mysql_fixture_audit(&rig->fx); /* these were not counted when they were made */
     lead(rig);
     struct dt_pop pop = popped(rig, "p", 2);
-    assert_int_equal(pop.n, 2);
-    assert_true(pop.more);
+    assert_members(pop, (n, 2), (more, true));
     assert_int_equal(pop.jobs[0].id, early);
     assert_int_equal(pop.jobs[1].id, late);
     const struct dt_job *job = &pop.jobs[0];
-    assert_int_equal(job->state, DT_DISPATCHED);
-    assert_int_equal(job->attempt, 1);
-    assert_int_equal(job->due_at_ms, now - 30);
-    assert_int_equal(job->claim_shard, -1);
-    assert_int_equal(job->next_at_ms, job->dispatched_at_ms + MINUTE);
+    assert_members(*job, (state, DT_DISPATCHED), (attempt, 1), (due_at_ms, now - 30), (claim_shard, -1),
+                   (next_at_ms, job->dispatched_at_ms + MINUTE));
     assert_true(dt_str_is(job->payload, "{}"));
     assert_int_equal(field(rig, "version = 2 AND due_band = 1 AND ttr_ms = 0", early), 1);
     assert_int_equal(offers(rig), 1);
     pop = popped(rig, "p", 5);
-    assert_int_equal(pop.n, 1);
-    assert_false(pop.more);
+    assert_members(pop, (n, 1), (more, false));
     assert_int_equal(pop.jobs[0].id, third);
     assert_int_equal(popped(rig, "p", 5).n, 0);
     assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
@@ -137,8 +131,7 @@ POP_TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim)
     OK(dt_store_apply(rig->store, &rig->map, &snoozed, 1, &err));
     lead(rig);
     pop = popped(rig, "p", 1);
-    assert_int_equal(pop.jobs[0].attempt, 2);
-    assert_int_equal(pop.jobs[0].next_at_ms, pop.jobs[0].dispatched_at_ms + MINUTE);
+    assert_members(pop.jobs[0], (attempt, 2), (next_at_ms, pop.jobs[0].dispatched_at_ms + MINUTE));
     assert_int_equal(mysql_fixture_number(&rig->fx,
                                           "SELECT status = 'snoozed' FROM attempts WHERE job_id = %lld AND attempt = 1",
                                           (long long)id),
@@ -268,14 +261,12 @@ POP_TEST(test_a_pop_is_bounded_in_bytes_but_has_at_least_one_job)
     struct dt_pop pop = pop_of(rig, "p", 10);
     pop.max_bytes = 1400;
     OK(dt_store_pop(rig->store, &pop, &err));
-    assert_int_equal(pop.n, 2);
-    assert_true(pop.more);
+    assert_members(pop, (n, 2), (more, true));
     pop = pop_of(rig, "p", 10);
     pop.max_bytes = 699;
     pop.must_fit = true;
     OK(dt_store_pop(rig->store, &pop, &err));
-    assert_int_equal(pop.n, 0);
-    assert_true(pop.more);
+    assert_members(pop, (n, 0), (more, true));
     pop = pop_of(rig, "p", 10);
     pop.max_bytes = 10;
     OK(dt_store_pop(rig->store, &pop, &err));

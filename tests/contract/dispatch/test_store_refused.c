@@ -38,8 +38,7 @@ RIG_TEST(a_refused_list_is_halved_and_stays_in_flight)
     take_over(rig, 102);
     refuse(rig, 0, 5);
     assert_true(rig->done.shrink.halved);
-    assert_int_equal(rig->fence.send_n, 2);
-    assert_int_equal(rig->fence.inflight, 5);
+    assert_members(rig->fence, (send_n, 2), (inflight, 5));
     assert_int_equal(row_send_n(rig), 2);
     take_over(rig, 103);
     assert_int_equal(rig->fence.send_n, 2);
@@ -65,8 +64,7 @@ RIG_TEST(a_single_refused_attempt_is_undeliverable_and_retried)
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_UNDELIVERABLE);
     assert_int_equal(field(rig, "error_code = 'undeliverable' AND error_message = 'message too large'", ids[0]), 1);
     assert_true(field(rig, "next_at", ids[0]) >= now + 15000);
-    assert_true(rig->done.ended);
-    assert_int_equal(rig->done.next_ms, field(rig, "next_at", ids[0]));
+    assert_members(rig->done, (ended, true), (next_ms, field(rig, "next_at", ids[0])));
     assert_int_equal(field(rig, "state+0", ids[1]), 2);
     take_over(rig, 106);
     assert_int_equal(rig->flight.n, 1);
@@ -198,13 +196,11 @@ RIG_TEST(while_part_of_a_list_is_unsent_no_job_is_claimed_or_times_out)
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE state = 'dispatched'");
     int64_t hints[] = {waiting, ids[0], ids[4]};
     struct dt_leader_txn t = leader_txn(rig, hints, 3);
-    assert_int_equal(t.settled.n, 1);
-    assert_int_equal(t.settled.remainder, 4);
+    assert_members(t.settled, (n, 1), (remainder, 4));
     assert_int_equal(t.batch.n + t.timed_out.n + t.seen.n, 0);
     assert_int_equal(row_send_n(rig), 2);
     t = leader_txn(rig, hints, 3);
-    assert_int_equal(t.settled.n, 2);
-    assert_int_equal(t.settled.remainder, 2);
+    assert_members(t.settled, (n, 2), (remainder, 2));
     assert_int_equal(row_send_n(rig), 2);
     t = leader_txn(rig, hints, 3); /* the last two: now they may */
     assert_int_equal(t.settled.remainder, 0);
@@ -229,9 +225,7 @@ RIG_TEST(only_what_was_sent_gets_a_new_deadline)
     assert_true(field(rig, "next_at", ids[0]) > now_ms(rig));
     assert_int_equal(field(rig, "next_at", ids[1]), 5);
     assert_int_equal(t.settled.moved.n, 1); /* for the index */
-    assert_int_equal(t.settled.moved.v[0].id, ids[0]);
-    assert_int_equal(t.settled.moved.v[0].hint_ms, 5);
-    assert_int_equal(t.settled.moved.v[0].next_ms, field(rig, "next_at", ids[0]));
+    assert_members(t.settled.moved.v[0], (id, ids[0]), (hint_ms, 5), (next_ms, field(rig, "next_at", ids[0])));
 }
 
 RIG_TEST(an_invalid_send_n_means_the_whole_list)
@@ -536,8 +530,7 @@ RIG_TEST(trimming_advances_to_the_settled_offset_under_the_fence)
     struct dt_fence zombie = rig->fence;
     version = rig->fence.version;
     OK(dt_store_trimmed(rig->store, &rig->fence, &err));
-    assert_int_equal(rig->fence.trim_offset, 77);
-    assert_int_equal(rig->fence.version, version + 1);
+    assert_members(rig->fence, (trim_offset, 77), (version, version + 1));
     assert_int_equal(
         mysql_fixture_number(&rig->fx,
                              "SELECT trim_offset = 77 AND trim_at >= %lld AND version = %lld FROM shards WHERE "

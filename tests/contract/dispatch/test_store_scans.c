@@ -35,9 +35,7 @@ RIG_TEST(scans_see_near_rows_in_order_with_a_cursor)
     assert_int_equal(next, now + 10);
     struct dt_shard_scan scan = {.map = &rig->map, .now_ms = now + 15, .scan = 100, .out = due, .limit = 10};
     OK(dt_store_scan_shard(rig->store, &scan, &err));
-    assert_int_equal(scan.n, 2);
-    assert_int_equal(scan.after_id, b);
-    assert_true(scan.end);
+    assert_members(scan, (n, 2), (after_id, b), (end, true));
 }
 
 /* How often MariaDB asked an index for entries whose rows it reads as well; 0 on MySQL, which does not count them. */
@@ -153,8 +151,7 @@ RIG_TEST(the_true_next_time_of_a_finished_job_is_0)
     OK(dt_store_truth(rig->store, ids, 3, &rig->arena, &truth, &err));
     assert_int_equal(truth.n, 2);
     assert_int_equal(truth.v[0].next_ms, 0);
-    assert_int_equal(truth.v[1].next_ms, now + 5);
-    assert_true(truth.v[1].topic_paused);
+    assert_members(truth.v[1], (next_ms, now + 5), (topic_paused, true));
 }
 
 RIG_TEST(reports_of_leaders_are_stored_per_shard)
@@ -327,9 +324,7 @@ RIG_TEST(a_fence_check_returns_the_state_of_the_installation)
     take_over(rig, 110);
     mysql_fixture_run(&rig->fx, "UPDATE installation SET generation = 7, topics_version = 11");
     OK(dt_store_fence_check(rig->store, &rig->fence, &inst, &err));
-    assert_int_equal(inst.generation, 7);
-    assert_int_equal(inst.topics_version, 11);
-    assert_int_equal(inst.shards, SHARDS);
+    assert_members(inst, (generation, 7), (topics_version, 11), (shards, SHARDS));
 }
 
 /* ---- the topic snapshot ---- */

@@ -44,22 +44,18 @@ static void look(struct rig *rig)
 RIG_TEST(more_shards_get_rows_and_a_generation)
 {
     ask_for(rig, 7);
-    assert_int_equal(rig->inst.shards, 7);
-    assert_int_equal(rig->inst.generation, 2);
+    assert_members(rig->inst, (shards, 7), (generation, 2));
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM shards WHERE inflight = '[]'"), 7);
     look(rig);
-    assert_int_equal(rig->inst.shards, 7);
-    assert_int_equal(rig->inst.generation, 2);
-    assert_int_equal(rig->range.led, 7);
-    assert_int_equal(rig->range.rows, 7);
+    assert_members(rig->inst, (shards, 7), (generation, 2));
+    assert_members(rig->range, (led, 7), (rows, 7));
 }
 
 RIG_TEST(setting_the_same_number_of_shards_again_changes_nothing)
 {
     ask_for(rig, 7);
     ask_for(rig, 7);
-    assert_int_equal(rig->inst.shards, 7);
-    assert_int_equal(rig->inst.generation, 2);
+    assert_members(rig->inst, (shards, 7), (generation, 2));
 }
 
 RIG_TEST(an_impossible_number_of_shards_is_refused)
@@ -67,8 +63,7 @@ RIG_TEST(an_impossible_number_of_shards_is_refused)
     assert_int_equal(dt_store_set_shards(rig->store, 0, &rig->inst, &err), DT_INVALID);
     assert_int_equal(dt_store_set_shards(rig->store, DT_SHARDS_MAX + 1, &rig->inst, &err), DT_INVALID);
     look(rig);
-    assert_int_equal(rig->inst.shards, 4);
-    assert_int_equal(rig->inst.generation, 1);
+    assert_members(rig->inst, (shards, 4), (generation, 1));
 }
 
 RIG_TEST(no_slot_moves_while_a_shard_is_halted)
@@ -96,12 +91,10 @@ RIG_TEST(a_removed_shard_is_led_until_its_list_is_empty)
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[5,1,1]]', send_n = 1 WHERE shard = 2");
     ask_for(rig, 1);
     look(rig);
-    assert_int_equal(rig->range.led, 3);
-    assert_int_equal(rig->range.rows, 4);
+    assert_members(rig->range, (led, 3), (rows, 4));
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[]', send_n = 0 WHERE shard = 2");
     look(rig);
-    assert_int_equal(rig->range.led, 1);
-    assert_int_equal(rig->range.rows, 4);
+    assert_members(rig->range, (led, 1), (rows, 4));
 }
 
 RIG_TEST(a_removed_shard_reports_its_leadership_until_it_steps_down)

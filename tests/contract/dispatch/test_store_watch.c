@@ -106,9 +106,8 @@ RIG_TEST(a_wait_without_events_ends_at_its_time)
     job(rig, 5, rig->seen.now_ms + 60000, true);
     job(rig, 6, rig->seen.now_ms, false); /* not near: a far row is nobody's yet */
     assert_true(look(rig, WAIT_MS) >= WAIT_MS - 5);
-    assert_int_equal(rig->seen.n_due, 0);
-    assert_int_equal(rig->seen.generation, rig->watch.generation);
-    assert_int_equal(rig->seen.topics_version, rig->watch.topics_version);
+    assert_members(rig->seen, (n_due, 0), (generation, rig->watch.generation),
+                   (topics_version, rig->watch.topics_version));
     assert_true(look(rig, 0) < LONG_MS);
 }
 
@@ -119,8 +118,7 @@ RIG_TEST(a_wait_ends_when_jobs_become_due_and_reports_them_in_order)
     assert_true(look(rig, LONG_MS) < LONG_MS);
     assert_true(rig->seen.now_ms >= now_ms + 300);
     assert_int_equal(rig->seen.n_due, 1);
-    assert_int_equal(rig->seen.due[0].id, 5);
-    assert_int_equal(rig->seen.due[0].next_ms, now_ms + 300);
+    assert_members(rig->seen.due[0], (id, 5), (next_ms, now_ms + 300));
     rig->watch.due_from_ms = now_ms + 301; /* that one is known */
     job(rig, 6, now_ms + 200, true);
     assert_true(look(rig, WAIT_MS) >= WAIT_MS - 5);

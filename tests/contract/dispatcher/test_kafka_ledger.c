@@ -59,8 +59,7 @@ RIG_TEST(reading_starts_at_the_given_offset)
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &first, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(read_ledger(first + 1, WAIT_MS, NULL, &l, &next, &err), &err);
-    assert_string_equal(l.seen, "barrier=t");
-    assert_int_equal(l.first, offset);
+    assert_members(l, (seen, "barrier=t"), (first, offset));
     dt_producer_free(p);
 }
 
@@ -159,8 +158,7 @@ RIG_TEST(trimming_deletes_only_records_below_the_offset)
     assert_int_equal(read_ledger(first, WAIT_MS, NULL, &l, &next, &err), DT_INVALID);
     l = (struct look){.barrier = "barrier"};
     KAFKA_FIXTURE_OK(read_ledger(second, WAIT_MS, NULL, &l, &next, &err), &err);
-    assert_string_equal(l.seen, "batch=two barrier=t");
-    assert_int_equal(l.first, second);
+    assert_members(l, (seen, "batch=two barrier=t"), (first, second));
     assert_int_equal(trimmed(0, second), DT_OK); /* once more: as after a crash in between */
     assert_int_equal(committed(ledger()), 3);    /* the other shard's is there */
     dt_producer_free(p);

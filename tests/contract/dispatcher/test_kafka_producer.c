@@ -22,18 +22,12 @@ RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record
         dt_producer_send(p, messages, 3, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5],[18,1,5],[19,1,5]]"), &offset, &err),
         &err);
     assert_int_equal(kafka_fixture_read(&fx, fx.topic, KAFKA_COMMITTED, &seen), 3);
-    assert_string_equal(seen[0].key, "17");
-    assert_string_equal(seen[0].value, "{\"order\":42}");
-    assert_string_equal(seen[0].header, "17/1");
-    assert_string_equal(seen[1].key, "18");
-    assert_int_equal(seen[1].value_n, 0);
-    assert_string_equal(seen[2].key, "19");
-    assert_true(seen[2].null_value);
+    assert_members(seen[0], (key, "17"), (value, "{\"order\":42}"), (header, "17/1"));
+    assert_members(seen[1], (key, "18"), (value_n, 0));
+    assert_members(seen[2], (key, "19"), (null_value, true));
     free(seen);
     assert_int_equal(kafka_fixture_read(&fx, ledger(), KAFKA_COMMITTED, &seen), 1);
-    assert_int_equal(seen[0].partition, 1);
-    assert_int_equal(seen[0].offset, offset);
-    assert_string_equal(seen[0].value, "[[17,1,5],[18,1,5],[19,1,5]]");
+    assert_members(seen[0], (partition, 1), (offset, offset), (value, "[[17,1,5],[18,1,5],[19,1,5]]"));
     free(seen);
     dt_producer_free(p);
 }

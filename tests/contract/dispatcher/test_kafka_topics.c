@@ -97,8 +97,7 @@ TEST_WITH(a_missing_topic_is_created_on_demand, init, clear)
 {
     struct dt_kafka_topic_info info;
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
-    assert_int_equal(info.partitions, 2);
-    assert_int_equal(info.max_message_bytes, 1048588);
+    assert_members(info, (partitions, 2), (max_message_bytes, 1048588));
     assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 2);
 }
 
@@ -108,8 +107,7 @@ TEST_WITH(the_size_limit_of_a_topic_is_returned, init, clear)
     struct dt_kafka_topic_info info;
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, dt_str(fx.topic), &info, &err), &err);
-    assert_int_equal(info.max_message_bytes, 2000);
-    assert_int_equal(info.partitions, 1);
+    assert_members(info, (max_message_bytes, 2000), (partitions, 1));
 }
 
 TEST_WITH(a_topic_that_accepts_more_than_the_client_sends_gets_the_clients_limit, init, clear)

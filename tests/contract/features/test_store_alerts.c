@@ -172,8 +172,7 @@ FRESH_TEST(counters_include_live_and_archived_jobs)
     for (size_t i = 0; i < counts.n; i++)
         dead += counts.v[i].dead;
     assert_int_equal(dead, 6);
-    assert_int_equal(counts.v[0].scheduled, 4);
-    assert_int_equal(counts.v[0].dispatched, 3);
+    assert_members(counts.v[0], (scheduled, 4), (dispatched, 3));
     mysql_fixture_run(&fx, "DELETE FROM history_counts");
 }
 
@@ -215,8 +214,7 @@ FRESH_TEST(due_rows_are_counted_in_slices_and_each_row_once)
     mysql_fixture_run(&fx, "UPDATE jobs SET near = -1 WHERE id MOD 2");
     for (int64_t until_us = 0; until_us <= 1; until_us++) {
         assert_int_equal(walked_until(now_ms, until_us ? INT64_MAX : 0).due, 24999);
-        assert_int_equal(sum.oldest_ms, now_ms - 9000);
-        assert_int_equal(sum.unreported_ms, 0);
+        assert_members(sum, (oldest_ms, now_ms - 9000), (unreported_ms, 0));
         assert_int_equal(slices, 2); /* 10,000 of each band, and the rest */
     }
 }
@@ -320,9 +318,7 @@ FRESH_TEST(an_alert_begins_once_with_one_message_per_target)
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_alert alert = only_one();
     assert_true(dt_str_is(alert.topic, "orders"));
-    assert_int_equal(alert.value, 1500);
-    assert_int_equal(alert.limit, 1000);
-    assert_int_equal(alert.told_at_ms, alert.began_at_ms);
+    assert_members(alert, (value, 1500), (limit, 1000), (told_at_ms, alert.began_at_ms));
     assert_int_equal(
         number("SELECT COUNT(*) FROM messages m JOIN alerts a ON a.id = m.alert AND a.began_at = m.made_at "
                "WHERE m.type = 'began' AND m.target IN ('topic','kafka')"),
@@ -443,8 +439,7 @@ FRESH_TEST(messages_of_an_alert_are_sent_in_order)
     struct dt_message_page messages = due();
     assert_int_equal(messages.n, 1);
     const struct dt_message_row first = messages.v[0];
-    assert_int_equal(first.type, DT_ALERT_BEGAN);
-    assert_int_equal(first.target, DT_TO_TOPICS_URL);
+    assert_members(first, (type, DT_ALERT_BEGAN), (target, DT_TO_TOPICS_URL));
     assert_true(dt_str_is(first.setting, "{\"url\":\"http://a/\"}"));
     assert_true(first.alert_kind == DT_ALERT_OVERDUE && first.value == 1500 && first.bound == 1000);
     OK(take(&first, 5000));

@@ -78,9 +78,7 @@ static dt_status carry_out(void)
 static void done(size_t n_done, size_t n_refused, size_t n_waiting)
 {
     OK(carry_out());
-    assert_int_equal(batch.done, n_done);
-    assert_int_equal(batch.refused, n_refused);
-    assert_int_equal(batch.waiting, n_waiting);
+    assert_members(batch, (done, n_done), (refused, n_refused), (waiting, n_waiting));
     batch.n = 0;
     assert_int_equal(mysql_fixture_audit(&fx), 0);
 }
@@ -224,8 +222,7 @@ FRESH_TEST(a_message_that_is_read_twice_changes_nothing)
     assert_int_equal(next_offset(0), 4);
     batch.n = 0;
     read_places(places);
-    assert_int_equal(places[0].next, 4);
-    assert_int_equal(places[0].last, 3);
+    assert_members(places[0], (next, 4), (last, 3));
 }
 
 FRESH_TEST(a_stale_partition_does_not_affect_others)
@@ -271,8 +268,7 @@ FRESH_TEST(a_message_for_one_topic_too_many_is_refused_alone)
     say_in(0, OF("second", "k")), say_in(1, OF("third", "k")), say_in(1, OF("t", "k"));
     for (int looks = 0; looks < 3 && (looks == 0 || batch.waiting); looks++)
         OK(carry_out());
-    assert_int_equal(batch.done, 2);
-    assert_int_equal(batch.refused, 1);
+    assert_members(batch, (done, 2), (refused, 1));
     assert_int_equal(batch.answers.n, 1);
     assert_true(dt_str_is(batch.answers.v[0].topic, "duetime.commands.rejected"));
     assert_true(has_text(batch.answers.v[0].value, "\"third\""));
@@ -423,8 +419,7 @@ FRESH_TEST(a_report_with_an_id_and_another_topic_is_refused)
                  (long long)mysql_fixture_number(&fx, "SELECT id FROM jobs"), right ? "t" : "other");
         say(text);
         OK(carry_out());
-        assert_int_equal(batch.done, right);
-        assert_int_equal(batch.refused, !right);
+        assert_members(batch, (done, right), (refused, !right));
         assert_int_equal(jobs("state = 'succeeded'"), right);
         batch.n = 0;
     }
@@ -452,9 +447,7 @@ FRESH_TEST(messages_of_a_partition_wait_in_their_order)
     say_in(0, "{\"action\":\"report\",\"topic\":\"t\",\"key\":\"a\",\"attempt\":1,\"status\":\"succeeded\"}");
     say_in(1, CREATE("b", "1"));
     OK(carry_out());
-    assert_int_equal(batch.done, 2);
-    assert_int_equal(batch.waiting, 5);
-    assert_true(batch.again);
+    assert_members(batch, (done, 2), (waiting, 5), (again, true));
     assert_int_equal(next_offset(0), 1);
     assert_int_equal(next_offset(1), 1);
     assert_int_equal(jobs("job_key = 'a' AND state = 'scheduled'"), 1);
@@ -476,8 +469,7 @@ FRESH_TEST(a_locked_job_is_waited_for_up_to_a_limit)
     assert_int_equal(next_offset(0), 1);
     messages[0].last_try = true;
     OK(carry_out());
-    assert_int_equal(batch.refused, 1);
-    assert_int_equal(batch.waiting, 1);
+    assert_members(batch, (refused, 1), (waiting, 1));
     assert_int_equal(next_offset(0), 2);
     assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "/problems/unavailable"));
     mysql_fixture_run(&fx, "ROLLBACK");
@@ -500,8 +492,7 @@ FRESH_TEST(reports_wait_for_an_earlier_one_that_waits)
         say(text[key[0] - 'a']);
     }
     OK(carry_out());
-    assert_int_equal(batch.done, 1);
-    assert_int_equal(batch.waiting, 2);
+    assert_members(batch, (done, 1), (waiting, 2));
     mysql_fixture_run(&fx, "ROLLBACK");
     assert_int_equal(jobs("state = 'succeeded'"), 1);
     memmove(messages, &messages[1], 2 * sizeof(*messages));

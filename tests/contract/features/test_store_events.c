@@ -112,8 +112,7 @@ FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
     for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
         filter.end = pages[i].end;
         OK(dt_store_events(store, &filter, &arena, &list, &err));
-        assert_int_equal(list.n, pages[i].n);
-        assert_int_equal(list.more, pages[i].more);
+        assert_members(list, (n, pages[i].n), (more, pages[i].more));
         assert_int_equal(list.v[0].at_ms, NOON_MS + 5);
         dt_arena_clear(&arena);
     }

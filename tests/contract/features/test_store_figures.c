@@ -91,8 +91,7 @@ RIG_TEST(lateness_of_all_writers_is_one_histogram)
     const struct dt_figures_range range = {DT_FINE_MS, AT_MS, AT_MS + DT_FINE_MS, DT_FINE_MS, DT_STR_NONE};
     OK(dt_store_lateness(rig->store, &range, &rig->arena, &buckets, &n, &err));
     assert_int_equal(n, 1);
-    assert_int_equal(buckets[0].up_to_us, 10000);
-    assert_int_equal(buckets[0].attempts, 7);
+    assert_members(buckets[0], (up_to_us, 10000), (attempts, 7));
 }
 
 RIG_TEST(figures_are_deleted_after_their_retention_and_not_before)
@@ -204,11 +203,8 @@ RIG_TEST(held_jobs_do_not_hide_the_late_ones_of_another_topic)
     assert_int_equal(n, 2);
     assert_true(topics[0].paused && !topics[1].paused);
     assert_int_equal(topics[0].jobs, 26); /* each row once, and what is offered once */
-    assert_int_equal(topics[0].since_ms, 5000);
-    assert_int_equal(topics[0].job, 900);
-    assert_int_equal(topics[1].jobs, 5);
-    assert_int_equal(topics[1].since_ms, AT_MS - 2000 + 101);
-    assert_int_equal(topics[1].job, 101);
+    assert_members(topics[0], (since_ms, 5000), (job, 900));
+    assert_members(topics[1], (jobs, 5), (since_ms, AT_MS - 2000 + 101), (job, 101));
     mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = FALSE WHERE name = 'h'");
     OK(dt_store_topics_overdue(rig->store, AT_MS, 10, &rig->arena, &topics, &n, &err));
     assert_int_equal(n, 1);

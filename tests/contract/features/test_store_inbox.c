@@ -92,8 +92,7 @@ FRESH_TEST(a_locked_row_delays_only_rows_with_its_key)
     put("'create', 'a', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL"), put("'create', 'b', " HOUR ", '1'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox ORDER BY id LIMIT 1 FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
-    assert_int_equal(moved.done, 1);
-    assert_int_equal(moved.waiting, 1);
+    assert_members(moved, (done, 1), (waiting, 1));
     assert_int_equal(jobs("job_key = 'b'"), 1);
     assert_int_equal(jobs("TRUE"), 1);
     mysql_fixture_run(&fx, "ROLLBACK");
@@ -107,8 +106,7 @@ FRESH_TEST(a_row_is_processed_although_later_ones_are_locked)
     put("'create', 'a', " HOUR ", '1'"), put("'change', 'a', NULL, '2'"), put("'change', 'a', NULL, '3'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox WHERE payload = '2' FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
-    assert_int_equal(moved.done, 1);
-    assert_int_equal(moved.waiting, 1);
+    assert_members(moved, (done, 1), (waiting, 1));
     assert_int_equal(jobs("job_key = 'a' AND payload = '1'"), 1);
     mysql_fixture_run(&fx, "ROLLBACK");
     assert_int_equal(move_once(&mover).done, 2);
@@ -122,8 +120,7 @@ FRESH_TEST(a_locked_job_delays_only_its_own_rows)
     put("'cancel', 'a', NULL, NULL"), put("'replace', 'a', " HOUR ", '2'"), put("'create', 'b', " HOUR ", '1'");
     mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
-    assert_int_equal(moved.done, 1);
-    assert_int_equal(moved.waiting, 2);
+    assert_members(moved, (done, 1), (waiting, 2));
     mysql_fixture_run(&fx, "ROLLBACK");
     assert_int_equal(move_once(&mover).done, 2);
     assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled'"), 1);
@@ -226,8 +223,7 @@ FRESH_TEST(an_invalid_row_keeps_its_error_and_the_others_are_processed)
         put("'create', NULL, " HOUR ", '{'"), put("'create', NULL, " HOUR ", '[1]'"),
             put("'cancel', 'none', NULL, NULL");
     struct dt_inbox_moved moved = move_once(&mover);
-    assert_int_equal(moved.done, 50);
-    assert_int_equal(moved.refused, 100);
+    assert_members(moved, (done, 50), (refused, 100));
     assert_int_equal(rows("error LIKE 'malformed: payload: %%'"), 50);
     assert_int_equal(rows("error = 'not-found: no such job'"), 50);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_inbox_errors WHERE error_at IS NOT NULL"), 100);

@@ -51,8 +51,7 @@ static void run(const struct dt_operation_ask *ask)
     for (int i = 0; i < 100 && (i == 0 || piece.shown.state == DT_OPERATION_RUNNING); i++)
         step(id);
     show(id);
-    assert_int_equal(op.state, DT_OPERATION_DONE);
-    assert_int_equal(op.matched, op.changed + op.refused);
+    assert_members(op, (state, DT_OPERATION_DONE), (matched, op.changed + op.refused));
 }
 
 static int64_t number(const char *expression)
@@ -138,8 +137,7 @@ FRESH_TEST(a_list_of_ids_is_restricted_to_the_visible_topics)
         .kind = DT_OPERATION_RUN_NOW, .filter = {.ids = ids, .n_ids = 4}, .request = S("{}"), .bound = &bound};
     int64_t id = make(&ask);
     show(id);
-    assert_true(op.found);
-    assert_int_equal(op.matched, 2);
+    assert_members(op, (found, true), (matched, 2));
     step(id);
     assert_int_equal(piece.shown.state, DT_OPERATION_DONE);
     assert_int_equal(number("SUM(version = 2 AND run_at = next_at AND near)"), 2);
@@ -210,14 +208,11 @@ FRESH_TEST(jobs_that_changed_after_they_were_found_are_refused)
                       "UPDATE jobs SET attempt = 1 WHERE id = 4; INSERT INTO hands VALUES (4, 1, 0, 0)");
     step(id);
     show(id);
-    assert_int_equal(op.state, DT_OPERATION_DONE);
-    assert_int_equal(op.changed, 1);
-    assert_int_equal(op.refused, 4);
+    assert_members(op, (state, DT_OPERATION_DONE), (changed, 1), (refused, 4));
     assert_job(&fx, 5, "state", "cancelled");
     assert_int_equal(number("SUM(version)"), 5);
     assert_int_equal(piece.n_moves, 1);
-    assert_int_equal(piece.moves[0].id, 5);
-    assert_int_equal(piece.moves[0].due_ms, 0);
+    assert_members(piece.moves[0], (id, 5), (due_ms, 0));
     assert_true(piece.moves[0].was_ms > 0);
 }
 
@@ -275,8 +270,7 @@ FRESH_TEST(a_shift_takes_no_job_further_than_a_request_could)
     ask.shifts = true;
     ask.shift_ms = 2 * HOUR_MS;
     run(&ask);
-    assert_int_equal(op.changed, 1);
-    assert_int_equal(op.refused, 1);
+    assert_members(op, (changed, 1), (refused, 1));
     assert_job(&fx, 2, "version", "1");
     assert_int_equal(piece.n_moves, 1);
     ask.shift_ms = -HOUR_MS;
@@ -509,8 +503,7 @@ FRESH_TEST(a_rate_limits_a_piece_and_sets_the_time_of_the_next)
     int64_t id = make(&ask);
     step(id);
     step(id);
-    assert_int_equal(piece.changed, 20);
-    assert_int_equal(piece.wait_ms, 200);
+    assert_members(piece, (changed, 20), (wait_ms, 200));
 }
 
 FRESH_TEST(an_operation_is_not_due_again_until_its_rate_allows_more_jobs)
@@ -539,9 +532,7 @@ FRESH_TEST(a_stopped_operation_changes_no_more_jobs_and_leaves_no_rows)
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM operation_jobs"), 0);
     OK(dt_store_operation_stop(store, id, &arena, &op, &err));
     show(id);
-    assert_int_equal(op.state, DT_OPERATION_STOPPED);
-    assert_int_equal(op.matched, 2);
-    assert_int_equal(op.changed, 0);
+    assert_members(op, (state, DT_OPERATION_STOPPED), (matched, 2), (changed, 0));
     step(0);
     assert_int_equal(piece.id, 0);
     mysql_fixture_run(
@@ -559,8 +550,7 @@ FRESH_TEST(operations_are_listed_latest_first_and_a_failed_one_says_why)
     OK(dt_store_operation_fail(store, second, S("why"), &err));
     OK(dt_store_operation_list(store, INT64_MAX, (struct dt_page_end){10, 0}, &arena, &list, &err));
     assert_int_equal(list.n, 2);
-    assert_int_equal(list.v[0].id, second);
-    assert_int_equal(list.v[0].state, DT_OPERATION_FAILED);
+    assert_members(list.v[0], (id, second), (state, DT_OPERATION_FAILED));
     assert_true(dt_str_is(list.v[0].error, "why"));
     OK(dt_store_operation_list(store, second, (struct dt_page_end){10, 0}, &arena, &list, &err));
     assert_int_equal(list.n, 1);

@@ -148,9 +148,7 @@ TEST(usage_is_summed_by_day_and_deleted_after_its_retention)
     OK(dt_store_usage(store, today_ms, &arena, &rows, &n, &err));
     assert_int_equal(n, 1);
     assert_true(dt_str_is(rows[0].token, "a"));
-    assert_int_equal(rows[0].requests, 4);
-    assert_int_equal(rows[0].jobs, 2);
-    assert_int_equal(rows[0].payload_bytes, 20);
+    assert_members(rows[0], (requests, 4), (jobs, 2), (payload_bytes, 20));
     OK(dt_store_usage_expire(store, now_ms, &err));
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM token_usage"), 2);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(day) FROM token_usage"), last_kept_ms);

@@ -83,8 +83,7 @@ FRESH_TEST(waiting_jobs_are_cancelled_and_the_topic_is_deleted)
     step(store, id);
     assert_int_equal(piece.n_moves, 2);
     run(id);
-    assert_int_equal(op.state, DT_OPERATION_DONE);
-    assert_int_equal(op.changed, 2);
+    assert_members(op, (state, DT_OPERATION_DONE), (changed, 2));
     assert_false(is_there());
     assert_true(number("SELECT topics_version FROM installation") > marked);
     assert_job(&fx, 1, "CONCAT(state, ' ', version, ' ', next_at IS NULL, ' ', purge_at > 0)", "cancelled 2 1 1");
@@ -108,8 +107,7 @@ FRESH_TEST(the_last_attempt_keeps_the_topic_until_it_has_ended)
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL");
     count();
     run(id);
-    assert_int_equal(op.state, DT_OPERATION_DONE);
-    assert_int_equal(op.changed, 1);
+    assert_members(op, (state, DT_OPERATION_DONE), (changed, 1));
     assert_false(is_there());
 }
 
@@ -217,8 +215,7 @@ FRESH_TEST(a_topic_without_live_jobs_is_deleted)
                            "('a', 0, 0, 3, -1, 5), ('a', 1, 0, -1, 0, 0)");
     int64_t version = number("SELECT topics_version FROM installation");
     struct dt_topic_deletion deletion = delete_topic(S("a"), DT_OK);
-    assert_int_equal(deletion.keeper, DT_TOPIC_HAS_JOBS);
-    assert_int_equal(deletion.jobs, 1);
+    assert_members(deletion, (keeper, DT_TOPIC_HAS_JOBS), (jobs, 1));
     assert_int_equal(number("SELECT topics_version FROM installation"), version);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topic_gates"), 1);
     mysql_fixture_run(&fx, "UPDATE job_counts SET scheduled = 2 WHERE piece = 0");

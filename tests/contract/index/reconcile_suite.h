@@ -211,9 +211,7 @@ static inline struct dt_reconcile_stats totals(struct fixture *fx)
 static inline void expect_drift(struct fixture *fx, int missing, int extra, int wrong)
 {
     struct dt_reconcile_stats sum = totals(fx);
-    assert_int_equal(sum.drift_missing, missing);
-    assert_int_equal(sum.drift_extra, extra);
-    assert_int_equal(sum.drift_wrong, wrong);
+    assert_members(sum, (drift_missing, missing), (drift_extra, extra), (drift_wrong, wrong));
 }
 
 /* A rebuild waits a moment for others. */

@@ -231,27 +231,21 @@ RIG_TEST(due_returns_due_entries_in_order_and_the_time_of_the_next, shared)
     int64_t a = id_of(fx, 2, 0), b = id_of(fx, 2, a), c = id_of(fx, 2, b);
     struct dt_entry got[8];
     OK(due(fx, 2, MARKER, 1000, 8, got));
-    assert_int_equal(fx->due.n, 0);
-    assert_int_equal(fx->due.next_ms, 0);
-    assert_false(fx->due.marked);
+    assert_members(fx->due, (n, 0), (next_ms, 0), (marked, false));
 
     put_one(fx, b, 1000);
     put_one(fx, a, 900);
     put_one(fx, c, 1001);
     OK(due(fx, 2, MARKER, 1000, 8, got));
     assert_int_equal(fx->due.n, 2);
-    assert_int_equal(got[0].id, a);
-    assert_int_equal(got[0].due_ms, 900);
-    assert_int_equal(got[1].id, b);
-    assert_int_equal(got[1].due_ms, 1000);
+    assert_members(got[0], (id, a), (due_ms, 900));
+    assert_members(got[1], (id, b), (due_ms, 1000));
     assert_int_equal(fx->due.next_ms, 1001);
 
     OK(due(fx, 2, MARKER, 1000, 1, got)); /* limit: the next one is due too */
-    assert_int_equal(fx->due.n, 1);
-    assert_int_equal(fx->due.next_ms, 1000);
+    assert_members(fx->due, (n, 1), (next_ms, 1000));
     OK(due(fx, 2, MARKER, 5000, 3, got));
-    assert_int_equal(fx->due.n, 3);
-    assert_int_equal(fx->due.next_ms, 0);
+    assert_members(fx->due, (n, 3), (next_ms, 0));
 }
 
 RIG_TEST(the_marker_shows_a_leader_whether_its_set_still_exists, shared)
@@ -333,8 +327,7 @@ RIG_TEST(dropping_a_set_removes_its_marker_and_its_held_sets, shared)
     assert_int_equal(
         redis_fixture_sum(fx->endpoints, "EVAL %s 0 %s:*", "return #redis.call('KEYS', ARGV[1])", fx->installation), 0);
     OK(due(fx, 1, MARKER, FAR, 4, got));
-    assert_int_equal(fx->due.n, 0);
-    assert_false(fx->due.marked);
+    assert_members(fx->due, (n, 0), (marked, false));
     OK(dt_index_held(fx->index, 1, &arena, &topics, &n, &fx->err));
     assert_int_equal(n, 0);
     OK(dt_index_hold(fx->index, 1, DT_STR_LIT("t"), NULL, 0, &fx->err));

@@ -156,8 +156,7 @@ static void model_compares(struct model *m)
                           &fx->err));
         for (size_t k = 0; k < n; k++) {
             int i = (int)(page[k].id & 0xffff);
-            assert_int_equal(page[k].id, model_id(i));
-            assert_int_equal(page[k].due_ms, m->dues[i]);
+            assert_members(page[k], (id, model_id(i)), (due_ms, m->dues[i]));
             assert_true(k == 0 || page[k - 1].due_ms <= page[k].due_ms);
             after = page[k];
         }
@@ -275,8 +274,7 @@ RIG_TEST(an_entry_whose_old_time_was_unknown_exists_in_addition_to_the_old_one, 
     assert_int_equal(score(fx, id), -1);
     OK(due(fx, 0, MARKER, 200000, 4, got));
     assert_int_equal(fx->due.n, 2); /* each id once */
-    assert_int_equal(got[0].id, id);
-    assert_int_equal(got[0].due_ms, 500);
+    assert_members(got[0], (id, id), (due_ms, 500));
     OK(dt_index_fix(fx->index, 0, &(struct dt_fix){id, 500, 100500}, 1, &fx->err)); /* the claim puts it right */
     assert_int_equal(score(fx, id), 100500);
 }
@@ -295,8 +293,7 @@ RIG_TEST(the_loss_of_a_page_removes_the_marker_too, shared)
     OK(due(fx, 0, MARKER, 1000, 4, got));
     assert_int_equal(fx->due.n, 0);
     OK(due(fx, 0, MARKER, 1000, 4, got));
-    assert_false(fx->due.marked);
-    assert_int_equal(fx->due.next_ms, 100000);
+    assert_members(fx->due, (marked, false), (next_ms, 100000));
     OK(dt_index_mark(fx->index, 0, MARKER, NULL, &intact, &fx->gone, &fx->err));
     assert_false(intact);  /* the leader has it filled again */
     put_one(fx, other, 0); /* a page that is emptied takes nothing along */

@@ -374,8 +374,7 @@ RIG_TEST(a_message_names_a_shard_or_everything)
     int fd = greet(&rig->servers[0]);
     say(fd, MESSAGE(1, "3") MESSAGE(8, "3 outbox") MESSAGE(1, "0"));
     await_heard(1, 3);
-    assert_int_equal(heard.outboxes, 1);
-    assert_int_equal(heard.last, 0);
+    assert_members(heard, (outboxes, 1), (last, 0));
     say(fd, MESSAGE(5, "topic") MESSAGE(0, "") MESSAGE(2, "-1") MESSAGE(5, "70000") MESSAGE(2, "3x")
                 MESSAGE(9, "3 outbox."));
     await_heard(7, 3);

@@ -50,8 +50,7 @@ FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_in_descending_order)
     job_row(&fx, 8, "error_code = 'E1'");
     count((struct dt_dead_ask){.now_ms = 0});
     assert_string_equal(groups(), "orders/E1 3 it was 300, mails/ 1  50, mails/E1 1  200, orders/E2 1  200");
-    assert_int_equal(found.jobs, 6);
-    assert_false(found.newest);
+    assert_members(found, (jobs, 6), (newest, false));
     count((struct dt_dead_ask){.topic = S("mails")});
     assert_string_equal(groups(), "mails/ 1  50, mails/E1 1  200");
     count((struct dt_dead_ask){.failed = between(200, 300)});
@@ -73,11 +72,9 @@ FRESH_TEST(dead_jobs_in_the_archive_and_those_about_to_be_archived_are_listed)
     mysql_fixture_run(&fx, "UPDATE jobs SET leave_at = %lld WHERE id = 2", (long long)now_ms);
     count((struct dt_dead_ask){.now_ms = 0});
     assert_int_equal(found.n, 1);
-    assert_int_equal(found.v[0].jobs, 4);
-    assert_int_equal(found.v[0].last_ms, now_ms - DAY_MS);
+    assert_members(found.v[0], (jobs, 4), (last_ms, now_ms - DAY_MS));
     count((struct dt_dead_ask){.failed = between(now_ms - 4 * DAY_MS, now_ms - 2 * DAY_MS)});
-    assert_int_equal(found.v[0].jobs, 2);
-    assert_int_equal(found.v[0].last_ms, now_ms - 3 * DAY_MS);
+    assert_members(found.v[0], (jobs, 2), (last_ms, now_ms - 3 * DAY_MS));
 }
 
 /* A manual edit may leave a job's times as no program would. */
@@ -96,9 +93,7 @@ FRESH_TEST(at_most_the_maximal_number_of_groups_is_returned)
     job_rows_multiply(&fx, 1250, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET error_code = CONCAT('E', id), next_at = NULL");
     count((struct dt_dead_ask){.now_ms = 0});
-    assert_int_equal(found.n, DT_DEAD_GROUPS);
-    assert_int_equal(found.more, 1250 - DT_DEAD_GROUPS);
-    assert_int_equal(found.jobs, 1250);
+    assert_members(found, (n, DT_DEAD_GROUPS), (more, 1250 - DT_DEAD_GROUPS), (jobs, 1250));
 }
 
 /* 1,000 that died last are left of many more: rows are read for those that are counted, and for no others. */
@@ -112,8 +107,7 @@ FRESH_TEST(only_the_newest_dead_jobs_are_read)
     int64_t before = rows_read();
     count((struct dt_dead_ask){.now_ms = 0});
     int64_t read = rows_read() - before;
-    assert_true(found.newest);
-    assert_int_equal(found.jobs, DT_DEAD_LOOKED_AT);
+    assert_members(found, (newest, true), (jobs, DT_DEAD_LOOKED_AT));
     assert_string_equal(groups(), "orders/new 99500  7, orders/old 500  7");
     assert_in_range(read, DT_DEAD_LOOKED_AT, 7 * DT_DEAD_LOOKED_AT);
     assert_in_range(found.v[0].job_id, DT_DEAD_LOOKED_AT, DT_DEAD_LOOKED_AT + 1000);

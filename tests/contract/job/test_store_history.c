@@ -28,8 +28,7 @@ FRESH_TEST(finished_jobs_move_to_history_with_all_columns)
     finished(2, "succeeded", MINUTE); /* not yet */
     job_row(&fx, IDS + 3, NULL);      /* lives */
     archive_due();
-    assert_int_equal(archived.moved, 1);
-    assert_int_equal(archived.removed, 0);
+    assert_members(archived, (moved, 1), (removed, 0));
     assert_int_equal(rows("jobs"), 2);
     assert_int_equal(rows("history"), 1);
     assert_int_equal(rows("attempts"), 1);
@@ -40,14 +39,8 @@ FRESH_TEST(finished_jobs_move_to_history_with_all_columns)
                                           dt_partition_of(now - 20 * MINUTE + 30 * DAY, now)),
                      1);
     OK(dt_store_get(store, id, &arena, &job, &err));
-    assert_int_equal(job.state, DT_DEAD);
-    assert_int_equal(job.next_at_ms, 0);
-    assert_int_equal(job.attempt, 2);
-    assert_int_equal(job.failures, 1);
-    assert_int_equal(job.claim_shard, 1);
-    assert_int_equal(job.created_at_ms, now - 21 * MINUTE);
-    assert_int_equal(job.finished_at_ms, now - 20 * MINUTE);
-    assert_int_equal(job.error_at_ms, 7);
+    assert_members(job, (state, DT_DEAD), (next_at_ms, 0), (attempt, 2), (failures, 1), (claim_shard, 1),
+                   (created_at_ms, now - 21 * MINUTE), (finished_at_ms, now - 20 * MINUTE), (error_at_ms, 7));
     assert_true(dt_str_is(job.error_code, "boom"));
     assert_true(dt_str_is(job.topic, "orders"));
     assert_true(dt_str_is(job.key, "k1"));
@@ -124,8 +117,7 @@ FRESH_TEST(a_job_whose_retention_has_ended_is_deleted)
     mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)now, (long long)id);
     finished(2, "succeeded", 20 * MINUTE);
     archive_due();
-    assert_int_equal(archived.removed, 1);
-    assert_int_equal(archived.moved, 1);
+    assert_members(archived, (removed, 1), (moved, 1));
     assert_int_equal(rows("jobs") + rows("attempts"), 0);
     assert_int_equal(rows("history"), 1);
     assert_int_equal(rows("history_attempts"), 1);
@@ -199,8 +191,7 @@ FRESH_TEST(rows_of_a_removed_job_are_removed_whichever_rows_other_jobs_have)
                 (long long)ids[bit]);
         }
         archive_due();
-        assert_int_equal(archived.removed, 1);
-        assert_int_equal(archived.moved, 1);
+        assert_members(archived, (removed, 1), (moved, 1));
         assert_int_equal(rows("jobs") + rows("attempts"), 0);
         assert_int_equal(rows("job_keys"), (has & 4) != 0); /* the moved one's */
         assert_int_equal(rows("key_ends"), (has & 4) != 0);
@@ -279,13 +270,11 @@ FRESH_TEST(jobs_with_thousands_of_attempts_are_archived_a_few_at_a_time)
                           (long long)id);
     }
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
-    assert_int_equal(archived.moved, 2);
-    assert_true(archived.more);
+    assert_members(archived, (moved, 2), (more, true));
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     assert_int_equal(archived.moved, 2);
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
-    assert_int_equal(archived.moved, 2);
-    assert_false(archived.more);
+    assert_members(archived, (moved, 2), (more, false));
     mysql_fixture_run(&fx, "UPDATE jobs SET attempt = 90000 WHERE id = %lld",
                       (long long)finished(8, "succeeded", 20 * MINUTE));
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
@@ -340,8 +329,7 @@ FRESH_TEST(every_request_about_an_archived_job_is_answered)
     int64_t id = archive_job(1, "succeeded"), found;
     struct dt_patch patch = {.has_run_at = true, .run_at_ms = now + DAY};
     assert_int_equal(dt_store_cancel(store, id, false, &arena, &job, &err), DT_TOO_LATE);
-    assert_int_equal(job.state, DT_SUCCEEDED);
-    assert_int_equal(job.attempt, 2);
+    assert_members(job, (state, DT_SUCCEEDED), (attempt, 2));
     assert_int_equal(dt_store_patch(store, id, &patch, &arena, &job, &err), DT_TOO_LATE);
     assert_int_equal(dt_store_run_now(store, id, &arena, &job, &err), DT_TOO_LATE);
     assert_int_equal(dt_store_redrive(store, id, &arena, &job, &err), DT_NOT_DEAD);
@@ -350,8 +338,7 @@ FRESH_TEST(every_request_about_an_archived_job_is_answered)
     assert_int_equal(found, id);
     OK(dt_store_attempts(store, &(struct dt_attempt_filter){id, 0, 1000}, &arena, &attempts, &err));
     assert_int_equal(attempts.n, 2);
-    assert_int_equal(attempts.v[0].status, DT_ATTEMPT_FAILED);
-    assert_int_equal(attempts.v[0].due_at_ms, 5);
+    assert_members(attempts.v[0], (status, DT_ATTEMPT_FAILED), (due_at_ms, 5));
     assert_true(dt_str_is(attempts.v[0].error_code, "first"));
     assert_int_equal(attempts.v[1].attempt, 2);
     int64_t cancelled = archive_job(2, "cancelled");
@@ -465,9 +452,7 @@ FRESH_TEST(a_redriven_archived_job_gets_its_attempts_and_key_back)
     int64_t id = archive_job(1, "dead");
     mysql_fixture_run(&fx, "DELETE FROM job_keys"); /* its key was free meanwhile */
     OK(dt_store_redrive(store, id, &arena, &job, &err));
-    assert_int_equal(job.state, DT_SCHEDULED);
-    assert_int_equal(job.attempt, 2);
-    assert_int_equal(job.failures, 0);
+    assert_members(job, (state, DT_SCHEDULED), (attempt, 2), (failures, 0));
     assert_true(dt_str_is(job.payload, "{\"n\":1}"));
     assert_int_equal(rows("history") + rows("history_attempts") + rows("key_ends"), 0);
     assert_int_equal(rows("attempts"), 1);

@@ -38,8 +38,7 @@ FRESH_TEST(the_key_of_an_archived_job_is_in_use_until_it_expires)
     fx.config.history_keys = 2 * DAY;
     int64_t id = archive_job(1, "succeeded");
     struct dt_insert in = insert(IDS + 50, "k1", 'd');
-    assert_int_equal(in.outcome, DT_INSERT_SAME);
-    assert_int_equal(in.existing_id, id);
+    assert_members(in, (outcome, DT_INSERT_SAME), (existing_id, id));
     in = insert(IDS + 50, "k1", 'e');
     assert_int_equal(in.outcome, DT_INSERT_CONFLICT);
     OK(dt_store_free_keys(store, now + DAY, 100, &done, &err));

@@ -237,8 +237,7 @@ RIG_TEST(a_thousand_keyed_jobs_take_few_statements)
         rig->rows[i].job.id += 5000;
     OK(insert(rig, &err));
     for (int i = 0; i < 1000; i++) {
-        assert_int_equal(rig->rows[i].outcome, DT_INSERT_SAME);
-        assert_int_equal(rig->rows[i].existing_id, i + 1);
+        assert_members(rig->rows[i], (outcome, DT_INSERT_SAME), (existing_id, i + 1));
     }
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1000);
 }
@@ -300,16 +299,14 @@ RIG_TEST(a_taken_key_affects_only_its_own_row)
     struct dt_insert *c = add(rig, 2, "c", 1), *same = add(rig, 3, "b", 7), *none = add(rig, 4, NULL, 1);
     struct dt_insert *a = add(rig, 5, "a", 1);
     OK(insert(rig, &err));
-    assert_int_equal(same->outcome, DT_INSERT_SAME);
-    assert_int_equal(same->existing_id, 1);
+    assert_members(*same, (outcome, DT_INSERT_SAME), (existing_id, 1));
     assert_int_equal(c->outcome, DT_INSERT_CREATED);
     assert_int_equal(a->outcome, DT_INSERT_CREATED);
     assert_int_equal(none->outcome, DT_INSERT_CREATED);
     rig->n = 0;
     struct dt_insert *conflict = add(rig, 6, "b", 8);
     OK(insert(rig, &err));
-    assert_int_equal(conflict->outcome, DT_INSERT_CONFLICT);
-    assert_int_equal(conflict->existing_id, 1);
+    assert_members(*conflict, (outcome, DT_INSERT_CONFLICT), (existing_id, 1));
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 4);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 3);
 }
@@ -324,8 +321,7 @@ RIG_TEST(all_taken_keys_of_a_batch_are_reported)
     }
     OK(insert(rig, &err));
     for (int i = 0; i < ROWS_MAX; i++) {
-        assert_int_equal(rig->rows[i].outcome, i % 3 == 0 ? DT_INSERT_CONFLICT : DT_INSERT_SAME);
-        assert_int_equal(rig->rows[i].existing_id, i + 1);
+        assert_members(rig->rows[i], (outcome, i % 3 == 0 ? DT_INSERT_CONFLICT : DT_INSERT_SAME), (existing_id, i + 1));
     }
     /* The owners are gone: each key goes to who asks for it. */
     mysql_fixture_run(&rig->fx, "DELETE FROM jobs");
@@ -350,10 +346,8 @@ RIG_TEST(the_first_of_two_rows_with_one_key_in_a_batch_wins)
     struct dt_insert *first = add(rig, 9, "k", 1), *same = add(rig, 5, "k", 1), *other = add(rig, 3, "k", 2);
     OK(insert(rig, &err));
     assert_int_equal(first->outcome, DT_INSERT_CREATED);
-    assert_int_equal(same->outcome, DT_INSERT_SAME);
-    assert_int_equal(same->existing_id, 9);
-    assert_int_equal(other->outcome, DT_INSERT_CONFLICT);
-    assert_int_equal(other->existing_id, 9);
+    assert_members(*same, (outcome, DT_INSERT_SAME), (existing_id, 9));
+    assert_members(*other, (outcome, DT_INSERT_CONFLICT), (existing_id, 9));
     assert_int_equal(job_of_key(rig, "k"), 9);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
     /* And when the key was taken before: both are measured against its owner. */
@@ -388,8 +382,7 @@ RIG_TEST(a_key_whose_job_was_deleted_is_taken_over)
     struct dt_insert *k = add(rig, 11, "k", 1), *again = add(rig, 12, "k", 2), *m = add(rig, 13, "m", 1);
     OK(insert(rig, &err));
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_int_equal(again->outcome, DT_INSERT_CONFLICT);
-    assert_int_equal(again->existing_id, 11);
+    assert_members(*again, (outcome, DT_INSERT_CONFLICT), (existing_id, 11));
     assert_int_equal(m->outcome, DT_INSERT_CREATED);
     assert_int_equal(job_of_key(rig, "k"), 11);
     assert_int_equal(job_of_key(rig, "l"), 2);
@@ -485,17 +478,14 @@ RIG_TEST(an_id_of_a_command_is_unique_in_the_installation)
     struct dt_insert *free_one = add_by_command(rig, 4, "y", S("u"), 2);
     OK(insert(rig, &err));
     assert_int_equal(first->outcome, DT_INSERT_CREATED);
-    assert_int_equal(other->outcome, DT_INSERT_CONFLICT);
-    assert_int_equal(other->existing_id, 1);
-    assert_int_equal(same->outcome, DT_INSERT_SAME);
-    assert_int_equal(same->existing_id, 1);
+    assert_members(*other, (outcome, DT_INSERT_CONFLICT), (existing_id, 1));
+    assert_members(*same, (outcome, DT_INSERT_SAME), (existing_id, 1));
     assert_int_equal(free_one->outcome, DT_INSERT_CREATED);
     rig->n = 0;
     other = add_by_command(rig, 5, "y", S("t"), 3);
     same = add_by_command(rig, 6, "x", S("t"), 1);
     OK(insert(rig, &err));
-    assert_int_equal(other->outcome, DT_INSERT_CONFLICT);
-    assert_int_equal(other->existing_id, 4);
+    assert_members(*other, (outcome, DT_INSERT_CONFLICT), (existing_id, 4));
     assert_int_equal(same->outcome, DT_INSERT_SAME);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), 2);

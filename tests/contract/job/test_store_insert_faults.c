@@ -124,8 +124,7 @@ RIG_TEST(a_commit_whose_answer_was_lost_is_read_back)
     wire_loss = LOSE_AFTER;
     OK(insert(rig, &err));
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_int_equal(x->outcome, DT_INSERT_CONFLICT);
-    assert_int_equal(x->existing_id, 1);
+    assert_members(*x, (outcome, DT_INSERT_CONFLICT), (existing_id, 1));
     assert_int_equal(p->outcome, DT_INSERT_CREATED);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 3);
     assert_int_equal(number(rig, "SELECT created_at FROM jobs WHERE id = 13"), rig->created_ms);

@@ -68,16 +68,11 @@ FRESH_TEST(absent_columns_are_absent)
 {
     job_row(&fx, 7, "payload = ''");
     OK(dt_store_get(store, 7, &arena, &job, &err));
-    assert_null(job.key.p);
-    assert_null(job.partition_key.p);
-    assert_null(job.headers.p);
-    assert_null(job.callback_url.p);
-    assert_null(job.content_type.p);
-    assert_null(job.error_code.p);
+    assert_members(job, (key.p, NULL), (partition_key.p, NULL), (headers.p, NULL), (callback_url.p, NULL),
+                   (content_type.p, NULL), (error_code.p, NULL));
     assert_non_null(job.payload.p);
     assert_int_equal(job.payload.n, 0);
-    assert_int_equal(job.claim_shard, -1);
-    assert_int_equal(job.attempt_status, DT_ATTEMPT_NONE);
+    assert_members(job, (claim_shard, -1), (attempt_status, DT_ATTEMPT_NONE));
 }
 
 FRESH_TEST(every_state_and_attempt_status_is_read_as_its_word_says)
@@ -157,9 +152,7 @@ FRESH_TEST(a_patched_time_moves_run_at_and_next_at_together)
     int64_t at = mysql_now_ms(&fx) + 2 * HOUR_MS;
     job_row(&fx, 7, "next_at = next_at + 5, attempt = 1, attempt_status = 'failed', failures = 1");
     OK(patch(7, (struct dt_patch){.has_run_at = true, .run_at_ms = at}));
-    assert_int_equal(job.run_at_ms, at);
-    assert_int_equal(job.next_at_ms, at);
-    assert_int_equal(job.version, 2);
+    assert_members(job, (run_at_ms, at), (next_at_ms, at), (version, 2));
     assert_true(job.updated_at_ms >= job.created_at_ms);
     assert_job(&fx, 7, "run_at = next_at AND near", "1");
 }
@@ -220,13 +213,11 @@ FRESH_TEST(a_patch_sets_and_removes_the_url)
 {
     job_row(&fx, 7, NULL);
     OK(patch(7, (struct dt_patch){.has_callback_url = true, .callback_url = S("http://a/")}));
-    assert_str(job.callback_url, "http://a/");
-    assert_int_equal(job.version, 2);
+    assert_members(job, (callback_url.p, "http://a/"), (version, 2));
     OK(patch(7, (struct dt_patch){.has_callback_url = true, .callback_url = S("http://a/")}));
     assert_int_equal(job.version, 2);
     OK(patch(7, (struct dt_patch){.has_callback_url = true}));
-    assert_null(job.callback_url.p);
-    assert_int_equal(job.version, 3);
+    assert_members(job, (callback_url.p, NULL), (version, 3));
 }
 
 FRESH_TEST(a_patch_replaces_whole_members)
@@ -234,27 +225,19 @@ FRESH_TEST(a_patch_replaces_whole_members)
     job_row(&fx, 7,
             "partition_key = 'p', headers = '{\"a\":\"b\"}', content_type = 'text/plain', payload_binary = TRUE");
     OK(patch(7, (struct dt_patch){.has_payload = true, .payload = S("[2]")}));
-    assert_str(job.payload, "[2]");
-    assert_null(job.content_type.p);
-    assert_false(job.payload_binary);
-    assert_str(job.partition_key, "p");
-    assert_int_equal(job.version, 2);
+    assert_members(job, (payload.p, "[2]"), (content_type.p, NULL), (payload_binary, false), (partition_key.p, "p"),
+                   (version, 2));
     OK(patch(7, (struct dt_patch){.has_partition_key = true, .has_headers = true}));
-    assert_null(job.partition_key.p);
-    assert_null(job.headers.p);
-    assert_null(job.callback_url.p);
-    assert_int_equal(job.version, 3);
+    assert_members(job, (partition_key.p, NULL), (headers.p, NULL), (callback_url.p, NULL), (version, 3));
     OK(patch(7, (struct dt_patch){.has_payload = true,
                                   .payload = {"\0\xff\xfe", 3},
                                   .payload_binary = true,
                                   .content_type = S("image/png")}));
     assert_int_equal(job.payload.n, 3);
     assert_memory_equal(job.payload.p, "\0\xff\xfe", 3);
-    assert_str(job.content_type, "image/png");
-    assert_true(job.payload_binary);
+    assert_members(job, (content_type.p, "image/png"), (payload_binary, true));
     OK(patch(7, (struct dt_patch){.has_retry = true, .retry = S(""), .has_ack_timeout = true, .ack_timeout_ms = 5}));
-    assert_str(job.retry, "");
-    assert_int_equal(job.ack_timeout_ms, 5);
+    assert_members(job, (retry.p, ""), (ack_timeout_ms, 5));
 }
 
 FRESH_TEST(a_patch_with_null_takes_the_topics_default_or_ours)
@@ -262,16 +245,13 @@ FRESH_TEST(a_patch_with_null_takes_the_topics_default_or_ours)
     struct dt_patch null_policy = {.has_retry = true, .has_ack_timeout = true};
     job_row(&fx, 7, NULL);
     OK(patch(7, null_policy));
-    assert_str(job.retry, DT_RETRY_DEFAULT);
-    assert_int_equal(job.ack_timeout_ms, DT_ACK_TIMEOUT_DEFAULT_MS);
+    assert_members(job, (retry.p, DT_RETRY_DEFAULT), (ack_timeout_ms, DT_ACK_TIMEOUT_DEFAULT_MS));
     mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1)");
     OK(patch(7, null_policy));
-    assert_str(job.retry, DT_RETRY_DEFAULT);
-    assert_int_equal(job.version, 2);
+    assert_members(job, (retry.p, DT_RETRY_DEFAULT), (version, 2));
     mysql_fixture_run(&fx, "UPDATE topics SET retry = '7s', ack_timeout_ms = 77");
     OK(patch(7, null_policy));
-    assert_str(job.retry, "7s");
-    assert_int_equal(job.ack_timeout_ms, 77);
+    assert_members(job, (retry.p, "7s"), (ack_timeout_ms, 77));
     mysql_fixture_run(&fx, "UPDATE topics SET retry = ''");
     OK(patch(7, null_policy));
     assert_str(job.retry, "");
@@ -285,8 +265,7 @@ FRESH_TEST(the_state_is_checked_before_the_version_of_a_patch)
         job_row_dispatched(&fx, id, 4, 0);
         mysql_fixture_run(&fx, "UPDATE jobs SET state = %d WHERE id = %lld", s + 1, (long long)id);
         assert_int_equal(dt_store_patch(store, id, &p, &arena, &job, &err), DT_TOO_LATE);
-        assert_int_equal(job.state, s);
-        assert_int_equal(job.attempt, 4);
+        assert_members(job, (state, s), (attempt, 4));
         assert_int_equal(dt_store_run_now(store, id, &arena, &job, &err), DT_TOO_LATE);
         assert_int_equal(job.version, 1);
         assert_job(&fx, id, "CONCAT(version, ack_timeout_ms)", "160000");
@@ -309,9 +288,7 @@ FRESH_TEST(while_an_attempt_is_in_flight_only_times_can_be_changed)
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[5,1,9],[7,1,9]]' WHERE shard = 2");
     assert_int_equal(patch(7, (struct dt_patch){.has_payload = true, .payload = S("2")}), DT_TOO_LATE);
-    assert_true(job.unsettled);
-    assert_int_equal(job.attempt, 1);
-    assert_int_equal(job.state, DT_SCHEDULED);
+    assert_members(job, (unsettled, true), (attempt, 1), (state, DT_SCHEDULED));
     assert_int_equal(patch(7, (struct dt_patch){.has_headers = true}), DT_TOO_LATE);
     assert_int_equal(patch(7, (struct dt_patch){.has_partition_key = true}), DT_TOO_LATE);
     OK(patch(7, (struct dt_patch){.has_run_at = true, .run_at_ms = 1, .has_ack_timeout = true, .ack_timeout_ms = 5}));
@@ -327,15 +304,12 @@ FRESH_TEST(cancelling_ends_a_scheduled_job_and_again_changes_nothing)
     job_row(&fx, 7, NULL);
     int64_t before = mysql_now_ms(&fx);
     OK(cancel(7));
-    assert_int_equal(job.state, DT_CANCELLED);
-    assert_int_equal(job.next_at_ms, 0);
-    assert_int_equal(job.version, 2);
+    assert_members(job, (state, DT_CANCELLED), (next_at_ms, 0), (version, 2));
     assert_in_range(job.finished_at_ms, before, mysql_now_ms(&fx));
     assert_job(&fx, 7, "CONCAT_WS(' ', state, next_at IS NULL, due_band, due_key = leave_at, purge_at - finished_at)",
                "cancelled 1 2 1 2592000000");
     OK(cancel(7));
-    assert_int_equal(job.state, DT_CANCELLED);
-    assert_int_equal(job.version, 2);
+    assert_members(job, (state, DT_CANCELLED), (version, 2));
     OK(dt_store_cancel(store, 7, true, &arena, &job, &err));
     assert_int_equal(job.version, 2);
 }
@@ -365,9 +339,7 @@ FRESH_TEST(a_dispatched_or_finished_job_cannot_be_cancelled)
         job_row_dispatched(&fx, id, 4, 0);
         mysql_fixture_run(&fx, "UPDATE jobs SET state = %d WHERE id = %lld", states[i] + 1, (long long)id);
         assert_int_equal(cancel(id), DT_TOO_LATE);
-        assert_int_equal(job.state, states[i]);
-        assert_int_equal(job.attempt, 4);
-        assert_int_equal(job.version, 1);
+        assert_members(job, (state, states[i]), (attempt, 4), (version, 1));
     }
     assert_int_equal(dt_store_cancel(store, 11, true, &arena, &job, &err), DT_TOO_LATE);
     assert_int_equal(dt_store_cancel(store, 12, true, &arena, &job, &err), DT_TOO_LATE);
@@ -377,9 +349,7 @@ FRESH_TEST(further_attempts_of_a_dispatched_job_can_be_cancelled_once)
 {
     job_row_dispatched(&fx, 7, 4, 0);
     OK(dt_store_cancel(store, 7, true, &arena, &job, &err));
-    assert_int_equal(job.state, DT_DISPATCHED);
-    assert_true(job.no_retries);
-    assert_int_equal(job.version, 2);
+    assert_members(job, (state, DT_DISPATCHED), (no_retries, true), (version, 2));
     OK(dt_store_cancel(store, 7, true, &arena, &job, &err));
     assert_int_equal(job.version, 2);
     assert_int_equal(cancel(7), DT_TOO_LATE);
@@ -391,10 +361,7 @@ FRESH_TEST(a_scheduled_job_with_an_earlier_attempt_in_flight_cannot_be_cancelled
     job_row(&fx, 7, "attempt = 1, attempt_status = 'dispatched', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[77,1,9],[7,1,9]]' WHERE shard = 2");
     assert_int_equal(cancel(7), DT_TOO_LATE);
-    assert_true(job.unsettled);
-    assert_int_equal(job.claim_shard, 2);
-    assert_int_equal(job.state, DT_SCHEDULED);
-    assert_int_equal(job.attempt, 1);
+    assert_members(job, (unsettled, true), (claim_shard, 2), (state, DT_SCHEDULED), (attempt, 1));
     assert_job(&fx, 7, "CONCAT(state, version)", "scheduled1");
 }
 
@@ -431,8 +398,7 @@ FRESH_TEST(further_attempts_are_cancelled_also_while_an_earlier_one_is_in_flight
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
     OK(dt_store_cancel(store, 7, true, &arena, &job, &err));
-    assert_int_equal(job.state, DT_CANCELLED);
-    assert_int_equal(job.attempt, 1);
+    assert_members(job, (state, DT_CANCELLED), (attempt, 1));
     assert_job(&fx, 7, "CONCAT(state, version)", "cancelled2");
 }
 
@@ -465,8 +431,7 @@ FRESH_TEST(run_now_makes_a_job_due_at_once)
     int64_t before = mysql_now_ms(&fx);
     OK(dt_store_run_now(store, 7, &arena, &job, &err));
     assert_in_range(job.next_at_ms, before, mysql_now_ms(&fx));
-    assert_int_equal(job.run_at_ms, job.next_at_ms);
-    assert_int_equal(job.version, 2);
+    assert_members(job, (run_at_ms, job.next_at_ms), (version, 2));
     assert_job(&fx, 7, "CONCAT(near, due_band, due_key = next_at)", "111");
 }
 
@@ -477,10 +442,7 @@ FRESH_TEST(a_redriven_job_has_no_failures_and_keeps_its_attempt_number)
             "finished_at = 9, purge_at = 99, leave_at = 99, error_at = 8, error_code = 'boom'");
     int64_t before = mysql_now_ms(&fx);
     OK(dt_store_redrive(store, 7, &arena, &job, &err));
-    assert_int_equal(job.state, DT_SCHEDULED);
-    assert_int_equal(job.attempt, 3);
-    assert_int_equal(job.failures, 0);
-    assert_int_equal(job.run_at_ms, 5);
+    assert_members(job, (state, DT_SCHEDULED), (attempt, 3), (failures, 0), (run_at_ms, 5));
     assert_in_range(job.next_at_ms, before, mysql_now_ms(&fx));
     assert_str(job.error_code, "boom");
     assert_job(&fx, 7, "CONCAT_WS(' ', near, due_band, purge_at IS NULL, version)", "1 1 1 2");
@@ -522,25 +484,15 @@ FRESH_TEST(attempts_are_the_archived_ones_and_the_latest)
                            "(7, 1, 'snoozed', 10, 11, 12, NULL, NULL), (8, 1, 'failed', 1, 1, 1, NULL, NULL)");
     OK(list_attempts(7, 0, 1000));
     assert_int_equal(attempts.n, 3);
-    assert_int_equal(attempts.v[0].attempt, 1);
-    assert_int_equal(attempts.v[0].status, DT_ATTEMPT_SNOOZED);
-    assert_null(attempts.v[0].error_code.p);
-    assert_int_equal(attempts.v[1].attempt, 2);
-    assert_int_equal(attempts.v[1].status, DT_ATTEMPT_FAILED);
-    assert_int_equal(attempts.v[1].due_at_ms, 20);
-    assert_int_equal(attempts.v[1].dispatched_at_ms, 21);
-    assert_int_equal(attempts.v[1].finished_at_ms, 22);
-    assert_str(attempts.v[1].error_code, "old");
-    assert_str(attempts.v[1].error_message, "msg");
-    assert_int_equal(attempts.v[2].attempt, 3);
-    assert_int_equal(attempts.v[2].status, DT_ATTEMPT_DISPATCHED);
-    assert_int_equal(attempts.v[2].finished_at_ms, 0);
-    assert_null(attempts.v[2].error_code.p);
+    assert_members(attempts.v[0], (attempt, 1), (status, DT_ATTEMPT_SNOOZED), (error_code.p, NULL));
+    assert_members(attempts.v[1], (attempt, 2), (status, DT_ATTEMPT_FAILED), (due_at_ms, 20), (dispatched_at_ms, 21),
+                   (finished_at_ms, 22), (error_code.p, "old"), (error_message.p, "msg"));
+    assert_members(attempts.v[2], (attempt, 3), (status, DT_ATTEMPT_DISPATCHED), (finished_at_ms, 0),
+                   (error_code.p, NULL));
     mysql_fixture_run(&fx,
                       "UPDATE jobs SET attempt_status = 'timed_out', finished_at = 33, error_code = 'ack_timeout'");
     OK(list_attempts(7, 0, 1000));
-    assert_int_equal(attempts.v[2].finished_at_ms, 33);
-    assert_str(attempts.v[2].error_code, "ack_timeout");
+    assert_members(attempts.v[2], (finished_at_ms, 33), (error_code.p, "ack_timeout"));
 }
 
 FRESH_TEST(very_many_attempts_come_in_pages)

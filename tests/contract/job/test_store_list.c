@@ -110,8 +110,7 @@ FRESH_TEST(payloads_are_returned_only_on_request)
     job_row(&fx, 1, NULL);
     struct dt_list_filter f = all(1);
     list(f);
-    assert_null(last.v[0].payload.p);
-    assert_string_equal(last.v[0].topic.p, "orders");
+    assert_members(last.v[0], (payload.p, NULL), (topic.p, "orders"));
     f.payload = true;
     list(f);
     assert_string_equal(last.v[0].payload.p, "{\"n\":1}");
@@ -356,8 +355,7 @@ FRESH_TEST(a_full_page_costs_about_what_it_holds)
     many_jobs();
     int64_t before = rows_read();
     list(all(100));
-    assert_int_equal(last.n, 100);
-    assert_true(last.more);
+    assert_members(last, (n, 100), (more, true));
     assert_in_range(rows_read() - before, 100, 1500);
 }
 

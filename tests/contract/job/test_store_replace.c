@@ -58,19 +58,12 @@ FRESH_TEST(a_replaced_scheduled_job_keeps_its_id_and_attempts)
         7, "k",
         "attempt = 2, failures = 2, attempt_status = 'failed', no_retries = TRUE, partition_key = 'p', headers = '{}'");
     OK(replace(3));
-    assert_int_equal(job.id, 7);
-    assert_int_equal(job.state, DT_SCHEDULED);
-    assert_int_equal(job.run_at_ms, 4000000000003);
-    assert_int_equal(job.next_at_ms, 4000000000003);
-    assert_int_equal(job.ack_timeout_ms, 7000);
+    assert_members(job, (id, 7), (state, DT_SCHEDULED), (run_at_ms, 4000000000003), (next_at_ms, 4000000000003),
+                   (ack_timeout_ms, 7000));
     assert_true(dt_str_is(job.payload, "3"));
     assert_true(dt_str_is(job.retry, "9s"));
-    assert_int_equal(job.attempt, 2);
-    assert_int_equal(job.failures, 0);
-    assert_false(job.no_retries);
-    assert_null(job.partition_key.p);
-    assert_null(job.headers.p);
-    assert_int_equal(job.version, 2);
+    assert_members(job, (attempt, 2), (failures, 0), (no_retries, false), (partition_key.p, NULL), (headers.p, NULL),
+                   (version, 2));
     assert_true(job.was_next_at_ms > 0 && job.was_next_at_ms < 4000000000000);
     assert_job(&fx, 7, "CONCAT(near, due_band)", "00");
 }
@@ -123,9 +116,7 @@ FRESH_TEST(a_dispatched_job_is_too_late_to_replace)
     job_row_dispatched(&fx, 7, 4, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET job_key = 'k'; INSERT INTO job_keys VALUES ('orders', 'k', 7)");
     assert_int_equal(replace(1), DT_TOO_LATE);
-    assert_int_equal(job.state, DT_DISPATCHED);
-    assert_int_equal(job.attempt, 4);
-    assert_false(job.unsettled);
+    assert_members(job, (state, DT_DISPATCHED), (attempt, 4), (unsettled, false));
     assert_job(&fx, 7, "CONCAT(version, payload)", "1{\"n\":1}");
 }
 

@@ -22,8 +22,7 @@ FRESH_TEST(a_success_ends_the_job)
     int64_t before = mysql_now_ms(&fx);
     struct dt_apply a = apply_one(result(7, 1, DT_RESULT_SUCCEEDED));
     assert_outcome(a, APPLIED);
-    assert_int_equal(a.next_at_ms, 0);
-    assert_false(a.outbox);
+    assert_members(a, (next_at_ms, 0), (outbox, false));
     assert_job(
         &fx, 7,
         "CONCAT_WS(' ', state, attempt_status, attempt, failures, next_at IS NULL, due_band, "
@@ -122,8 +121,7 @@ FRESH_TEST(after_the_last_failure_the_job_is_dead_and_has_a_dead_letter)
     mysql_fixture_run(&fx, "UPDATE jobs SET failures = 2");
     struct dt_apply a = apply_one(failure(7, 5, S("c"), DT_STR_NONE));
     assert_outcome(a, APPLIED);
-    assert_true(a.outbox);
-    assert_int_equal(a.next_at_ms, 0);
+    assert_members(a, (outbox, true), (next_at_ms, 0));
     assert_job(&fx, 7,
                "CONCAT_WS(' ', state, attempt_status, failures, next_at IS NULL, purge_at - finished_at, error_code)",
                "dead failed 3 1 2592000000 c");

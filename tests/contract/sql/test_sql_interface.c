@@ -276,8 +276,7 @@ FRESH_TEST(the_store_continues_after_documented_manual_edits)
     job_row(&fx, 1, NULL);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'cancelled' WHERE id = 1");
     OK(dt_store_cancel(store, 1, false, &arena, &job, &err));
-    assert_int_equal(job.version, 1);
-    assert_int_equal(job.next_at_ms, 0);
+    assert_members(job, (version, 1), (next_at_ms, 0));
     /* dead -> scheduled: one more attempt with the old budget */
     job_row(&fx, 2,
             "state = 'dead', next_at = NULL, attempt = 3, failures = 3, attempt_status = 'failed', purge_at = 5");

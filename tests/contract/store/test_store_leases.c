@@ -95,8 +95,7 @@ RIG_TEST(members_are_listed_in_the_order_of_joining)
     join(rig, ONE, "host:1");
     assert_int_equal(look(rig)->n, 2);
     assert_int_equal(rig->view.members[0].id, TWO);
-    assert_int_equal(rig->view.members[1].id, ONE);
-    assert_int_equal(rig->view.members[1].timeout_ms, TIMEOUT_MS);
+    assert_members(rig->view.members[1], (id, ONE), (timeout_ms, TIMEOUT_MS));
     assert_in_range(rig->view.members[1].age_ms, 0, 10000);
     assert_false(rig->view.members[0].leaving);
 }
@@ -179,8 +178,7 @@ RIG_TEST(a_renewal_returns_the_election_in_the_same_statement)
     assert_int_equal(rig->view.holder[2], TWO);
     for (size_t i = 0; i < rig->view.n; i++) {
         const struct dt_election_member *m = &rig->view.members[i];
-        assert_int_equal(m->renewals, m->id == ONE);
-        assert_int_equal(m->leaving, m->id == ONE);
+        assert_members(*m, (renewals, m->id == ONE), (leaving, m->id == ONE));
         assert_true(m->age_ms >= 0 && m->age_ms < 5000);
         assert_int_equal(m->timeout_ms, TIMEOUT_MS);
     }

@@ -42,9 +42,7 @@ RIG_TEST(the_first_migration_creates_the_installation)
     OK(dt_store_installation(store, &inst, &err));
     assert_string_equal(inst.name, "acme.eu");
     assert_int_equal(strlen(inst.uuid), 36);
-    assert_int_equal(inst.shards, 7);
-    assert_int_equal(inst.generation, 1);
-    assert_int_equal(inst.topics_version, 1);
+    assert_members(inst, (shards, 7), (generation, 1), (topics_version, 1));
     assert_int_equal(mysql_fixture_number(fx, "SELECT COUNT(*) FROM shards WHERE inflight = '[]' AND epoch = 0"), 7);
     assert_int_equal(mysql_fixture_number(fx, "SELECT MAX(shard) FROM shards"), 6);
     assert_int_equal(mysql_fixture_number(fx, "SELECT next_id FROM id_sequence"), 1);

@@ -245,8 +245,7 @@ FRESH_TEST(jobs_that_are_archived_and_jobs_that_return_are_counted)
     OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
     OK(dt_store_partitions_tend(store, now, &archived.wanted, &archiver->partitions, &tended, &err));
     OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
-    assert_int_equal(archived.moved, 2);
-    assert_int_equal(archived.removed, 1);
+    assert_members(archived, (moved, 2), (removed, 1));
     assert_audit("a", "3 0 0 0 1 1 1 0 1");
     assert_counted();
     OK(dt_store_redrive(store, 1, &arena, &job, &err));
@@ -304,9 +303,7 @@ FRESH_TEST(concurrent_audits_of_a_piece_correct_it_once)
         assert_false(out.done);
     }
     OK(dt_audit_step(audits[0], stores[0], 100, &out, &err));
-    assert_true(out.done);
-    assert_int_equal(out.rows, 30);
-    assert_int_equal(out.corrected, 30);
+    assert_members(out, (done, true), (rows, 30), (corrected, 30));
     assert_int_equal(dt_audit_step(audits[1], stores[1], 100, &out, &err), DT_BUSY);
     assert_int_equal(out.corrected, 0);
     assert_counted();
@@ -332,9 +329,7 @@ FRESH_TEST(a_change_during_the_count_is_not_reported_as_a_difference)
         OK(dt_store_cancel(store, id, false, &arena, &job, &err));
     mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (3, 39)"); /* after its snapshot: for the next pass */
     OK(dt_audit_step(audit, own, 100, &out, &err));
-    assert_true(out.done);
-    assert_int_equal(out.rows, 20);
-    assert_int_equal(out.corrected, 0);
+    assert_members(out, (done, true), (rows, 20), (corrected, 0));
     assert_int_equal(mysql_fixture_audit(&fx), 2);
     assert_counted();
     dt_audit_free(audit);

@@ -218,8 +218,7 @@ RIG_TEST(jobs_of_a_topic_whose_gate_another_leader_holds_are_skipped_for_some_mi
     struct dt_leader_txn t = leader_txn(rig, 0, ids, 2);
     mysql_fixture_run(&rig->fx, "ROLLBACK");
     assert_int_equal(t.batch.n, 1); /* that of u */
-    assert_int_equal(t.limits.busy, 1);
-    assert_int_equal(t.limits.held, 0);
+    assert_members(t.limits, (busy, 1), (held, 0));
     assert_false(t.seen.locked);
     assert_int_equal(leader_txn(rig, 0, ids, 1).batch.n, 1);
 }
@@ -362,8 +361,7 @@ RIG_TEST(pops_respect_the_same_limits_as_leaders)
                          "SELECT COUNT(*) FROM (SELECT topic FROM topic_gates WHERE topic = 't' FOR UPDATE) g");
     popped = pop(rig, 10); /* somebody else claims: as if there were no room */
     mysql_fixture_run(&rig->fx, "ROLLBACK");
-    assert_int_equal(popped.n, 0);
-    assert_true(popped.at_limit);
+    assert_members(popped, (n, 0), (at_limit, true));
     assert_int_equal(pop(rig, 10).n, 4);
     limit(rig, "t", 0, "60/m"); /* one a second */
     mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'pull' WHERE name = 't'");
@@ -435,8 +433,7 @@ RIG_TEST(a_topic_without_a_limit_always_has_room)
     limit(rig, "u", 4, NULL);
     OK(dt_store_gates_look(rig->leaders[0].store, gates, 3, &err));
     assert_true(gates[0].room == SIZE_MAX && gates[1].room == SIZE_MAX);
-    assert_int_equal(gates[2].room, 4);
-    assert_false(gates[2].full);
+    assert_members(gates[2], (room, 4), (full, false));
 }
 
 RIG_TEST(the_table_refuses_invalid_limits)

@@ -58,12 +58,8 @@ RIG_TEST(settings_are_read_back_as_stored)
     assert_true(put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1}, false));
     t = get(rig, S("a"));
     assert_true(dt_str_is(t.name, "a"));
-    assert_null(t.kafka_topic.p);
-    assert_null(t.retry.p);
-    assert_int_equal(t.ack_timeout_ms, 0);
-    assert_int_equal(t.retention_ms, -1);
-    assert_false(t.paused);
-    assert_int_equal(t.version, 1);
+    assert_members(t, (kafka_topic.p, NULL), (retry.p, NULL), (ack_timeout_ms, 0), (retention_ms, -1), (paused, false),
+                   (version, 1));
     assert_true(t.created_at_ms > 0 && t.created_at_ms == t.updated_at_ms);
     assert_false(put(rig,
                      (struct dt_topic){.name = S("a"),
@@ -77,10 +73,7 @@ RIG_TEST(settings_are_read_back_as_stored)
     assert_true(dt_str_is(t.kafka_topic, "out"));
     assert_non_null(t.retry.p);
     assert_int_equal(t.retry.n, 0);
-    assert_int_equal(t.ack_timeout_ms, 5);
-    assert_int_equal(t.retention_ms, 0);
-    assert_true(t.paused);
-    assert_int_equal(t.version, 2);
+    assert_members(t, (ack_timeout_ms, 5), (retention_ms, 0), (paused, true), (version, 2));
 }
 
 RIG_TEST(a_put_without_a_delivery_keeps_the_topics)
@@ -443,19 +436,11 @@ RIG_TEST(shards_are_listed_with_the_reports_of_their_leaders)
     assert_int_equal(dispatchers.n, 1); /* the other one was not seen for too long */
     assert_true(dispatchers.waits_kafka && !dispatchers.waits_redis);
     assert_in_range(dispatchers.seen_ms_ago, 0, 4000);
-    assert_int_equal(shards[0].inflight, 0);
-    assert_null(shards[0].owner.p);
-    assert_null(shards[0].waiting.p);
-    assert_int_equal(shards[0].seen_at_ms, 0);
-    assert_int_equal(shards[2].shard, 2);
-    assert_int_equal(shards[2].epoch, 9);
-    assert_int_equal(shards[2].inflight, 2);
+    assert_members(shards[0], (inflight, 0), (owner.p, NULL), (waiting.p, NULL), (seen_at_ms, 0));
+    assert_members(shards[2], (shard, 2), (epoch, 9), (inflight, 2));
     assert_true(dt_str_is(shards[2].owner, "h:1"));
     assert_true(dt_str_is(shards[2].waiting, "kafka"));
-    assert_int_equal(shards[2].seen_at_ms, 77);
-    assert_int_equal(shards[2].overdue, 5);
-    assert_int_equal(shards[2].oldest_due_at_ms, 66);
-    assert_int_equal(shards[2].drift_extra, 4);
+    assert_members(shards[2], (seen_at_ms, 77), (overdue, 5), (oldest_due_at_ms, 66), (drift_extra, 4));
     assert_true(dt_str_is(shards[3].halted, "why"));
     assert_null(shards[3].owner.p);
     mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001");

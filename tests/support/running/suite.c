@@ -137,6 +137,24 @@ void suite_add_on(const char *name, CMUnitTestFunction run, void (*setup)(void *
         *fixture = (struct fixture){.make = setup, .drop = teardown, .size = rig};
 }
 
+void suite_number_is(uintptr_t is, uintptr_t expected, const char *member, const char *file, int line)
+{
+    if (is == expected)
+        return;
+    print_error("%s is %lld (%#llx), not %lld\n", member, (long long)is, (unsigned long long)is, (long long)expected);
+    _fail(file, line);
+}
+
+void suite_text_is(uintptr_t is, uintptr_t expected, const char *member, const char *file, int line)
+{
+    const char *text = (const char *)is;
+    const char *wanted = (const char *)expected;
+    if (text == wanted || (text && wanted && strcmp(text, wanted) == 0))
+        return;
+    print_error("%s is \"%s\", not \"%s\"\n", member, text ? text : "(null)", wanted ? wanted : "(null)");
+    _fail(file, line);
+}
+
 int suite_run(void (*setup)(void), void (*teardown)(void))
 {
     const char *seed = getenv("DUETIME_TEST_SEED");

@@ -107,9 +107,7 @@ TEST(without_limits_everything_passes_and_is_counted)
     assert_false(dt_meter_limits_jobs(meter));
     dt_meter_jobs_done(meter, &(struct dt_jobs_done){3, 30, 2, 20});
     assert_true(dt_meter_take_usage(meter, &used));
-    assert_int_equal(used.requests, 1000);
-    assert_int_equal(used.jobs, 2);
-    assert_int_equal(used.payload_bytes, 20);
+    assert_members(used, (requests, 1000), (jobs, 2), (payload_bytes, 20));
     assert_false(dt_meter_take_usage(meter, &used));
     dt_meter_free(meter);
 }
@@ -135,8 +133,7 @@ TEST(a_refusal_names_the_quota_and_when_to_retry)
     assert_int_equal(ask(&w, 0, 5), 1);
     assert_false(dt_meter_job(w.meters[0], 1, w.now_us, &over, &wake));
     assert_false(wake);
-    assert_int_equal(over.quota, DT_QUOTA_JOBS);
-    assert_int_equal(over.limit, 4);
+    assert_members(over, (quota, DT_QUOTA_JOBS), (limit, 4));
     assert_in_range(over.retry_after_ms, 200, 260);
     w.now_us += over.retry_after_ms * 1000;
     assert_int_equal(ask(&w, 0, 2), 1);

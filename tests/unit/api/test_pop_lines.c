@@ -46,9 +46,7 @@ static void teardown(void)
 {
     while (lines.waiters)
         (void)leave(lines.waiters);
-    assert_null(lines.lines);
-    assert_null(lines.ready);
-    assert_int_equal(lines.n, 0);
+    assert_members(lines, (lines, NULL), (ready, NULL), (n, 0));
     dt_arena_clear(&arena);
 }
 

@@ -38,15 +38,13 @@ static struct dt_match match(const char *method, const char *path)
 static void assert_route(const char *method, const char *path, size_t index)
 {
     struct dt_match m = match(method, path);
-    assert_ptr_equal(m.route, &table[index]);
-    assert_int_equal(m.index, index);
+    assert_members(m, (route, &table[index]), (index, index));
 }
 
 static void assert_nothing(const char *path)
 {
     struct dt_match m = match("GET", path);
-    assert_null(m.route);
-    assert_string_equal(m.allow, "");
+    assert_members(m, (route, NULL), (allow, ""));
 }
 
 FRESH_TEST(a_path_and_a_method_find_their_route)
@@ -203,8 +201,7 @@ TEST(every_route_of_the_api_is_found_by_its_own_path)
     for (size_t i = 0; i < n; i++) {
         struct dt_match m;
         dt_router_match(router, dt_str(routes[i].method), dt_str(routes[i].path), &m);
-        assert_ptr_equal(m.route, &routes[i]);
-        assert_int_equal(m.index, i);
+        assert_members(m, (route, &routes[i]), (index, i));
         assert_non_null(routes[i].handle);
         assert_int_equal(routes[i].body == DT_BODY_STREAM, routes[i].stream != NULL);
     }

@@ -86,8 +86,7 @@ static void make(void)
 static void clear(void)
 {
     dt_session_clear(&session);
-    assert_false(fake.made);
-    assert_true(fake.thread_ended);
+    assert_members(fake, (made, false), (thread_ended, true));
     assert_null(session.store);
 }
 
@@ -110,11 +109,8 @@ static void work(int64_t us)
 
 FRESH_TEST(mysql_waits_are_as_short_as_the_requests_deadline)
 {
-    assert_ptr_equal(fake.config, &session.config);
-    assert_ptr_equal(fake.ref, &ref);
-    assert_int_equal(session.config.mysql_io_timeout, 5000);
-    assert_int_equal(session.config.mysql_connect_timeout, 2000);
-    assert_int_equal(session.config.mysql_lock_timeout, 1000);
+    assert_members(fake, (config, &session.config), (ref, &ref));
+    assert_members(session.config, (mysql_io_timeout, 5000), (mysql_connect_timeout, 2000), (mysql_lock_timeout, 1000));
 }
 
 FRESH_TEST(shorter_configured_waits_are_kept)
@@ -126,8 +122,7 @@ FRESH_TEST(shorter_configured_waits_are_kept)
     const struct dt_session_env env = {.config = &config, .clock = &turned, .ref = &ref};
     struct dt_session other;
     assert_int_equal(dt_session_init(&other, &env), DT_OK);
-    assert_int_equal(other.config.mysql_io_timeout, 1200);
-    assert_int_equal(other.config.mysql_connect_timeout, 700);
+    assert_members(other.config, (mysql_io_timeout, 1200), (mysql_connect_timeout, 700));
     assert_int_equal(other.config.mysql_lock_timeout, 500); /* the server gives up before it is given up */
     dt_session_clear(&other);
     fake.made = true;

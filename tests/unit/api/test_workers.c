@@ -46,9 +46,7 @@ static int64_t now_us(void)
 
 dt_status dt_session_init(struct dt_session *session, const struct dt_session_env *env)
 {
-    assert_ptr_equal(env->config, &rig->config);
-    assert_ptr_equal(env->clock, dt_clock_system());
-    assert_ptr_equal(env->ref, &rig->ref);
+    assert_members(*env, (config, &rig->config), (clock, dt_clock_system()), (ref, &rig->ref));
     if (rig->sessions == rig->fail_session)
         return DT_NOMEM;
     session->used_us = rig->sessions++;
@@ -273,8 +271,7 @@ FRESH_TEST(a_worker_does_not_touch_a_request_that_its_handler_passed_to_another_
     submit(&rig->calls[0]);
     submit(&rig->calls[1]);
     assert_served(&rig->calls[1]);
-    assert_int_equal(rig->calls[0].runs, 1);
-    assert_int_equal(rig->calls[0].trimmed, 0);
+    assert_members(rig->calls[0], (runs, 1), (trimmed, 0));
 }
 
 FRESH_TEST(a_request_that_is_suspended_already_is_not_suspended_again)
@@ -623,8 +620,7 @@ FRESH_TEST(a_pool_that_cannot_start_releases_everything)
     rig->fail_session = 0;
     rig->config.http_workers = 3;
     assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_NOMEM);
-    assert_null(rig->pool);
-    assert_int_equal(rig->sessions, 0);
+    assert_members(*rig, (pool, NULL), (sessions, 0));
 }
 
 SUITE(NULL, NULL)

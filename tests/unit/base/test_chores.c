@@ -108,8 +108,7 @@ TEST(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once)
     w.hold = false;
     AWAIT(w.ticks == 2);
     usleep(20000);
-    assert_int_equal(w.ticks, 2);
-    assert_int_equal(w.together, 1);
+    assert_members(w, (ticks, 2), (together, 1));
     dt_chore_remove(&w.chore);
     dt_chores_stop(chores);
 }

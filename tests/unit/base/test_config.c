@@ -73,11 +73,8 @@ FRESH_TEST(the_file_overrides_defaults_and_the_environment_overrides_the_file)
     setenv("DUETIME_HTTP_PORT", "9999", 1);
     setenv("DUETIME_MYSQL_PASSWORD", "from env ; \" kept", 1);
     struct dt_config config = loaded("[http]\nport = 81\nthreads=3\n[mysql]\npassword = x\nuser: u\n");
-    assert_int_equal(config.http_port, 9999);
-    assert_int_equal(config.http_threads, 3);
-    assert_string_equal(config.mysql_password, "from env ; \" kept");
-    assert_string_equal(config.mysql_user, "u");
-    assert_string_equal(config.mysql_host, "127.0.0.1");
+    assert_members(config, (http_port, 9999), (http_threads, 3), (mysql_password, "from env ; \" kept"),
+                   (mysql_user, "u"), (mysql_host, "127.0.0.1"));
     dt_config_clear(&config);
 }
 
@@ -88,18 +85,14 @@ FRESH_TEST(every_option_can_be_set_by_its_environment_name)
     setenv("DUETIME_API_MIGRATE", "TRUE", 1);
     setenv("DUETIME_REDIS_ENDPOINTS", "a:1,b:2", 1);
     assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
-    assert_int_equal(config.mysql_idle_transaction_timeout, 9000);
-    assert_true(config.api_migrate);
-    assert_string_equal(config.redis_endpoints, "a:1,b:2");
+    assert_members(config, (mysql_idle_transaction_timeout, 9000), (api_migrate, true), (redis_endpoints, "a:1,b:2"));
     dt_config_clear(&config);
 }
 
 FRESH_TEST(durations_are_read_in_every_form)
 {
     struct dt_config config = loaded("[mysql]\nconnect_timeout = PT0.5S\nio_timeout=1m\nlock_timeout= 2500\n");
-    assert_int_equal(config.mysql_connect_timeout, 500);
-    assert_int_equal(config.mysql_io_timeout, 60000);
-    assert_int_equal(config.mysql_lock_timeout, 2500);
+    assert_members(config, (mysql_connect_timeout, 500), (mysql_io_timeout, 60000), (mysql_lock_timeout, 2500));
     dt_config_clear(&config);
 }
 
@@ -120,9 +113,7 @@ FRESH_TEST(comments_blank_lines_spaces_and_line_ends_do_not_matter)
 {
     struct dt_config config = loaded("\xef\xbb\xbf# first\r\n\r\n; second\r\n[http]   \r\n   port   =   82   ; why\r\n"
                                      "listen = ::1\r\n\n[log]\nlevel = warn");
-    assert_int_equal(config.http_port, 82);
-    assert_string_equal(config.http_listen, "::1");
-    assert_string_equal(config.log_level, "warn");
+    assert_members(config, (http_port, 82), (http_listen, "::1"), (log_level, "warn"));
     dt_config_clear(&config);
 }
 
@@ -130,17 +121,14 @@ FRESH_TEST(quoted_texts_keep_characters_of_the_file_format)
 {
     struct dt_config config =
         loaded("[mysql]\npassword = \" a \\\"b\\\" \\\\ \\x3b # \\x0a\"\nuser = \"\"\nhost = a\"b\n");
-    assert_string_equal(config.mysql_password, " a \"b\" \\ ; # \n");
-    assert_string_equal(config.mysql_user, "");
-    assert_string_equal(config.mysql_host, "a\"b");
+    assert_members(config, (mysql_password, " a \"b\" \\ ; # \n"), (mysql_user, ""), (mysql_host, "a\"b"));
     dt_config_clear(&config);
 }
 
 FRESH_TEST(a_list_continues_in_indented_lines_after_a_comma)
 {
     struct dt_config config = loaded("[redis]\nendpoints = a:1,\n  b:2,\n\tc:3\ntimeout = 2s\n");
-    assert_string_equal(config.redis_endpoints, "a:1,b:2,c:3");
-    assert_int_equal(config.redis_timeout, 2000);
+    assert_members(config, (redis_endpoints, "a:1,b:2,c:3"), (redis_timeout, 2000));
     dt_config_clear(&config);
 }
 

@@ -92,9 +92,7 @@ FRESH_TEST(tls_and_its_files_go_together)
     refused("[mysql]\ntls = verify\ncert_file = /x\n", "go together");
     struct dt_config config = loaded("[mysql]\ntls = verify\nca_file = /ca\ncert_file = /c\nkey_file = /k\n");
     struct dt_tls tls = dt_tls_of_mysql(&config);
-    assert_int_equal(tls.mode, DT_TLS_VERIFY);
-    assert_string_equal(tls.ca_file, "/ca");
-    assert_string_equal(tls.key_file, "/k");
+    assert_members(tls, (mode, DT_TLS_VERIFY), (ca_file, "/ca"), (key_file, "/k"));
     dt_config_clear(&config);
 }
 
@@ -102,11 +100,9 @@ FRESH_TEST(hosts_are_read_with_and_without_ports)
 {
     struct dt_host host;
     assert_true(dt_host_parse(dt_str("db1"), 3306, &host));
-    assert_string_equal(host.name, "db1");
-    assert_int_equal(host.port, 3306);
+    assert_members(host, (name, "db1"), (port, 3306));
     assert_true(dt_host_parse(dt_str("[::1]:65535"), 3306, &host));
-    assert_string_equal(host.name, "::1");
-    assert_int_equal(host.port, 65535);
+    assert_members(host, (name, "::1"), (port, 65535));
     assert_true(dt_host_parse(dt_str("[::1]"), 1, &host));
     static const char *const bad[] = {"",    ":1",   "a:",   "a:0",    "a:65536", "a:b", "a:1:2",
                                       "::1", "[::1", "[]:1", "[::1]1", "a: 1",    "a:+1"};
@@ -133,12 +129,10 @@ FRESH_TEST(listen_is_a_list_of_addresses_and_unix_sockets)
             fail_msg("\"%s\" was taken", bad[i]);
     assert_true(dt_listen_parse(dt_str("tls:[::1]:8443"), 80, &on));
     assert_int_equal(on.as, DT_LISTEN_TLS);
-    assert_string_equal(on.at.name, "::1");
-    assert_int_equal(on.at.port, 8443);
+    assert_members(on.at, (name, "::1"), (port, 8443));
     assert_true(dt_listen_parse(dt_str("fe80::1"), 80, &on));
     assert_int_equal(on.as, DT_LISTEN_AS_GIVEN);
-    assert_string_equal(on.at.name, "fe80::1");
-    assert_int_equal(on.at.port, 80);
+    assert_members(on.at, (name, "fe80::1"), (port, 80));
     assert_true(dt_listen_parse(dt_str("plain:[::]"), 0, &on));
     assert_int_equal(on.at.port, 0);
     assert_true(dt_listen_parse(dt_str("unix:/run/x:1"), 80, &on));

@@ -70,8 +70,7 @@ FOLDER_TEST(a_setting_of_the_kafka_library_may_be_a_credential)
     put(folder, "duetime_kafka.client.sasl.password", "hush\n");
     assert_int_equal(dt_config_load(&config, NULL, &err), DT_OK);
     assert_int_equal(config.kafka_client->n, 1);
-    assert_string_equal(config.kafka_client->v[0].name, "sasl.password");
-    assert_string_equal(config.kafka_client->v[0].value, "hush");
+    assert_members(config.kafka_client->v[0], (name, "sasl.password"), (value, "hush"));
     dt_config_clear(&config);
 }
 
@@ -109,11 +108,8 @@ FOLDER_TEST(the_sample_can_be_read_back_and_configures_only_mysql)
     dt_config_sample(out);
     fclose(out);
     assert_int_equal(dt_config_load(&config, path, &err), DT_OK);
-    assert_string_equal(config.redis_endpoints, "");
-    assert_string_equal(config.kafka_brokers, "");
-    assert_string_equal(config.zookeeper_servers, "");
-    assert_string_equal(config.mysql_host, "127.0.0.1");
-    assert_int_equal(config.http_port, 8080);
+    assert_members(config, (redis_endpoints, ""), (kafka_brokers, ""), (zookeeper_servers, ""),
+                   (mysql_host, "127.0.0.1"), (http_port, 8080));
     dt_config_clear(&config);
 }
 

@@ -33,8 +33,7 @@ TEST(fail_fills_the_error_and_returns_the_status)
 {
     struct dt_error err = {0};
     assert_int_equal(dt_fail(&err, DT_BUSY, "row %d of %s", 7, "jobs"), DT_BUSY);
-    assert_int_equal(err.status, DT_BUSY);
-    assert_string_equal(err.text, "row 7 of jobs");
+    assert_members(err, (status, DT_BUSY), (text, "row 7 of jobs"));
 }
 
 TEST(fail_without_an_error_only_returns_the_status)

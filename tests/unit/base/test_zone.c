@@ -68,8 +68,7 @@ TEST(rules_are_read_with_their_extensions)
 {
     struct dt_zone_rule rule;
     assert_int_equal(dt_zone_rule_parse(dt_str("<-02>2<-01>,M3.5.0/-1,M10.5.0/0"), &rule), DT_OK);
-    assert_int_equal(rule.offset_s, -7200);
-    assert_int_equal(rule.summer_s, -3600);
+    assert_members(rule, (offset_s, -7200), (summer_s, -3600));
     assert_int_equal(rule.starts.second, -3600);
     assert_int_equal(dt_zone_rule_parse(dt_str("XXX3EDT4,0/0,J365/23"), &rule), DT_OK); /* summer time for ever */
     for (int64_t at_s = 1; at_s < INT64_C(400000000); at_s += 86399)

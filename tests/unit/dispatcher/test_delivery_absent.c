@@ -37,8 +37,7 @@ FRESH_TEST(a_shard_with_nothing_in_flight_is_taken_over)
     dt_delivery_forget(delivery);
     assert_int_equal(dt_delivery_fence(delivery, &fence, NULL), DT_OK);
     assert_int_equal(dt_delivery_read(delivery, &fence, &empty_list, &found, NULL), DT_OK);
-    assert_string_equal(found.halt, "");
-    assert_false(found.sent);
+    assert_members(found, (halt, ""), (sent, false));
     assert_int_equal(found.refused.n, 0);
     assert_int_equal(found.next_offset, 42); /* the ledger goes on there when Kafka comes back */
 }

@@ -210,18 +210,13 @@ FRESH_TEST(a_due_job_wakes_its_leader_once)
 FRESH_TEST(the_watch_waits_after_known_jobs_and_briefly_while_jobs_arrive)
 {
     pthread_mutex_lock(&fake.lock);
-    assert_int_equal(fake.asked.wait_ms, 2500);
-    assert_int_equal(fake.asked.due_from_ms, NOW - 2000);
-    assert_int_equal(fake.asked.look_from_ms, NOW - 2000);
+    assert_members(fake.asked, (wait_ms, 2500), (due_from_ms, NOW - 2000), (look_from_ms, NOW - 2000));
     pthread_mutex_unlock(&fake.lock);
     set_due(1, &(struct dt_due){17, NOW - 5});
     let_it_look();
     pthread_mutex_lock(&fake.lock);
-    assert_int_equal(fake.asked.wait_ms, 100);
-    assert_int_equal(fake.asked.due_from_ms, NOW - 4);
-    assert_int_equal(fake.asked.look_from_ms, NOW - 2000);
-    assert_string_equal(fake.asked.owner, "host:7");
-    assert_int_equal(fake.asked.leads, 11);
+    assert_members(fake.asked, (wait_ms, 100), (due_from_ms, NOW - 4), (look_from_ms, NOW - 2000), (owner, "host:7"),
+                   (leads, 11));
     pthread_mutex_unlock(&fake.lock);
 }
 

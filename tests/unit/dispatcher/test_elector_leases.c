@@ -339,8 +339,7 @@ STARTED_TEST(a_member_that_is_silent_is_ended_after_its_timeout_and_not_before)
     pass_until(e, begun_us + TIMEOUT_US + 400000, begun_us);
     assert_true(fake.busy);
     assert_int_equal(fake.order.n_over, 1);
-    assert_int_equal(fake.order.over[0].id, SOMEBODY);
-    assert_int_equal(fake.order.over[0].renewals, 5);
+    assert_members(fake.order.over[0], (id, SOMEBODY), (renewals, 5));
     assert_true(now_us <= begun_us + TIMEOUT_US + 1000);
 }
 

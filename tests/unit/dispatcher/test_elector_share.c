@@ -61,8 +61,7 @@ TEST(a_member_above_its_share_gives_back_only_the_surplus_and_takes_nothing)
     const struct dt_share_view view = {.shards = 4, .members = 2, .rank = 1, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
     dt_share_plan(&view, &plan);
-    assert_int_equal(plan.n_take, 0);
-    assert_int_equal(plan.n_release, 1);
+    assert_members(plan, (n_take, 0), (n_release, 1));
     assert_int_equal(plan.release[0], 3);
 }
 
@@ -72,8 +71,7 @@ TEST(a_member_below_its_share_takes_free_shards_only)
     const struct dt_share_view view = {.shards = 5, .members = 2, .rank = 0, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
     dt_share_plan(&view, &plan);
-    assert_int_equal(plan.n_release, 0);
-    assert_int_equal(plan.n_take, 1);
+    assert_members(plan, (n_release, 0), (n_take, 1));
     assert_int_equal(plan.take[0], 2);
 }
 
@@ -84,8 +82,7 @@ TEST(a_leaving_member_gives_back_everything)
         .shards = 4, .members = 1, .rank = 0, .leaving = true, .mine = mine, .taken = taken};
     struct dt_share_plan plan;
     dt_share_plan(&view, &plan);
-    assert_int_equal(plan.n_release, 2);
-    assert_int_equal(plan.n_take, 0);
+    assert_members(plan, (n_release, 2), (n_take, 0));
 }
 
 TEST(shards_that_the_map_no_longer_names_are_given_back)

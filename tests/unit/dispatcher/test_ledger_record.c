@@ -61,18 +61,14 @@ static void assert_halts(struct rig *rig, bool more, const char *why)
 RIG_TEST(nothing_but_our_barrier_means_that_nothing_was_committed)
 {
     assert_false(feed_barrier(rig, 18, 77));
-    assert_true(rig->view.barrier);
-    assert_int_equal(rig->view.batches, 0);
-    assert_int_equal(rig->view.next_offset, 43);
-    assert_string_equal(rig->view.problem, "");
+    assert_members(rig->view, (barrier, true), (batches, 0), (next_offset, 43), (problem, ""));
 }
 
 RIG_TEST(the_batch_in_flight_was_committed_when_its_record_is_there)
 {
     assert_true(feed_batch(rig, UUID, 17, rig->list, 2));
     assert_false(feed_barrier(rig, 18, 77));
-    assert_int_equal(rig->view.batches, 1);
-    assert_string_equal(rig->view.problem, "");
+    assert_members(rig->view, (batches, 1), (problem, ""));
 }
 
 RIG_TEST(barriers_of_earlier_takeovers_are_skipped)
@@ -120,8 +116,7 @@ RIG_TEST(a_batch_may_be_the_head_of_a_list_sent_in_parts)
     rig->fence.send_n = 1;
     assert_true(feed_batch(rig, UUID, 17, rig->list, 1));
     assert_false(feed_barrier(rig, 18, 77));
-    assert_int_equal(rig->view.batches, 1);
-    assert_string_equal(rig->view.problem, "");
+    assert_members(rig->view, (batches, 1), (problem, ""));
 }
 
 RIG_TEST(a_batch_longer_than_the_head_of_a_list_halts)
@@ -162,8 +157,7 @@ RIG_TEST(records_that_were_settled_are_skipped_when_they_are_read_again)
     assert_true(feed_batch(rig, UUID, 19, done, 1)); /* epochs repeat when MySQL goes back and a halt is cleared */
     assert_true(feed_barrier(rig, 17, 5));
     assert_true(dt_ledger_view_record(&rig->view, 40, DT_STR_LIT("junk"), DT_STR_LIT("[]")));
-    assert_false(rig->view.barrier);
-    assert_int_equal(rig->view.batches, 0);
+    assert_members(rig->view, (barrier, false), (batches, 0));
 }
 
 RIG_TEST(the_batch_in_flight_below_what_was_settled_halts)
@@ -210,11 +204,7 @@ RIG_TEST(a_record_that_names_no_installation_is_ignored)
     feed_strangers(rig, 30);
     assert_int_equal(rig->view.batches, 0);
     assert_false(feed_barrier(rig, 18, 77));
-    assert_true(rig->view.barrier);
-    assert_int_equal(rig->view.batches, 0);
-    assert_string_equal(rig->view.problem, "");
-    assert_int_equal(rig->view.strangers, STRANGERS);
-    assert_int_equal(rig->view.stranger_at, 30);
+    assert_members(rig->view, (barrier, true), (batches, 0), (problem, ""), (strangers, STRANGERS), (stranger_at, 30));
 }
 
 RIG_TEST(our_records_are_found_among_foreign_ones)
@@ -222,8 +212,7 @@ RIG_TEST(our_records_are_found_among_foreign_ones)
     feed_strangers(rig, 10);
     assert_true(feed_batch(rig, UUID, 17, rig->list, 2));
     assert_false(feed_barrier(rig, 18, 77));
-    assert_int_equal(rig->view.batches, 1);
-    assert_int_equal(rig->view.strangers, STRANGERS);
+    assert_members(rig->view, (batches, 1), (strangers, STRANGERS));
 }
 
 RIG_TEST(a_second_batch_among_foreign_records_halts)
@@ -237,8 +226,7 @@ RIG_TEST(foreign_records_below_the_settled_offset_are_not_reported_again)
 {
     rig->view.settled_below = 100;
     feed_strangers(rig, 10);
-    assert_int_equal(rig->view.strangers, 0);
-    assert_string_equal(rig->view.problem, "");
+    assert_members(rig->view, (strangers, 0), (problem, ""));
 }
 
 RIG_TEST(a_record_with_a_foreign_or_incomplete_body_halts_the_shard)
@@ -300,8 +288,7 @@ RIG_TEST(a_restarted_reading_starts_from_a_clean_view)
     dt_ledger_view_again(&rig->view);
     assert_true(feed_batch(rig, UUID, 16, rig->list, 2));
     assert_false(feed_barrier(rig, 18, 77));
-    assert_int_equal(rig->view.batches, 1);
-    assert_int_equal(rig->view.strangers, 0);
+    assert_members(rig->view, (batches, 1), (strangers, 0));
 }
 
 SUITE(NULL, NULL)

@@ -186,8 +186,7 @@ RIG_TEST(records_below_the_offset_are_deleted_except_the_last)
 {
     begin(rig);
     assert_int_equal(fake.before, 4999); /* of what the row held for a day; not of where it is now */
-    assert_int_equal(fake.shard, 3);
-    assert_int_equal(fake.checks, 1);
+    assert_members(fake, (shard, 3), (checks, 1));
     assert_int_equal(fake.moved, 0); /* not before it is done */
 }
 
@@ -196,8 +195,7 @@ RIG_TEST(a_young_ledger_keeps_its_records_and_its_row_advances)
     rig->fence.trim_offset = DT_LEDGER_YOUNG - 1;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_OK);
-    assert_int_equal(fake.started, 0);
-    assert_int_equal(fake.moved, 1);
+    assert_members(fake, (started, 0), (moved, 1));
     assert_int_equal(rig->fence.trim_offset, 7000);
 }
 
@@ -213,8 +211,7 @@ RIG_TEST(a_deposed_leader_deletes_nothing)
     fake.check = DT_DEPOSED;
     pass(DAY + 1);
     assert_int_equal(trim(rig), DT_DEPOSED);
-    assert_int_equal(fake.checks, 1);
-    assert_int_equal(fake.started, 0);
+    assert_members(fake, (checks, 1), (started, 0));
 }
 
 /* ---- afterwards ---- */
@@ -226,21 +223,18 @@ RIG_TEST(the_row_advances_after_the_deletion_and_holds_that_offset_for_a_day)
         pass(1000);
         assert_int_equal(trim(rig), DT_OK);
     }
-    assert_int_equal(fake.started, 1);
-    assert_int_equal(fake.moved, 0);
+    assert_members(fake, (started, 1), (moved, 0));
     rig->fence.ledger_offset = 9000;
     end(DT_OK);
     assert_int_equal(trim(rig), DT_OK);
-    assert_int_equal(fake.freed, 1);
-    assert_int_equal(fake.moved, 1);
+    assert_members(fake, (freed, 1), (moved, 1));
     assert_int_equal(rig->fence.trim_offset, 9000);
     pass(DAY / 2);
     assert_int_equal(trim(rig), DT_OK);
     assert_int_equal(fake.started, 1);
     pass(DAY / 2 + 1);
     assert_int_equal(trim(rig), DT_OK);
-    assert_int_equal(fake.started, 2);
-    assert_int_equal(fake.before, 8999);
+    assert_members(fake, (started, 2), (before, 8999));
 }
 
 RIG_TEST(a_shard_that_sent_nothing_since_writes_nothing_and_asks_once)
@@ -252,12 +246,10 @@ RIG_TEST(a_shard_that_sent_nothing_since_writes_nothing_and_asks_once)
         assert_int_equal(trim(rig), DT_OK);
         pass(DAY);
     }
-    assert_int_equal(fake.started, 1);
-    assert_int_equal(fake.moved, 0);
+    assert_members(fake, (started, 1), (moved, 0));
     rig->fence.ledger_offset = 5002; /* now it has: that is to be held from now on */
     assert_int_equal(trim(rig), DT_OK);
-    assert_int_equal(fake.moved, 1);
-    assert_int_equal(fake.started, 1);
+    assert_members(fake, (moved, 1), (started, 1));
 }
 
 RIG_TEST(if_the_row_has_another_owner_the_leadership_ends)
@@ -282,8 +274,7 @@ RIG_TEST(a_deletion_that_kafka_did_not_do_is_requested_again_after_a_minute)
     assert_int_equal(fake.started, 1);
     pass(1000);
     assert_int_equal(trim(rig), DT_OK);
-    assert_int_equal(fake.started, 2);
-    assert_int_equal(fake.before, 4999);
+    assert_members(fake, (started, 2), (before, 4999));
 }
 
 RIG_TEST(a_trim_request_that_cannot_be_made_ends_no_leadership_and_is_retried_after_a_minute)
@@ -322,8 +313,7 @@ RIG_TEST(the_next_leadership_has_no_running_trim_request)
     assert_int_equal(fake.freed, 1);
     assert_null(rig->delivery.upkeep.trim);
     assert_int_equal(trim(rig), DT_OK); /* the same again, which changes nothing */
-    assert_int_equal(fake.started, 2);
-    assert_int_equal(fake.before, 4999);
+    assert_members(fake, (started, 2), (before, 4999));
     end(DT_OK);
     rig->fence.ledger_offset = 5000;
     assert_int_equal(trim(rig), DT_OK);

@@ -297,8 +297,7 @@ FRESH_TEST(after_a_failed_update_the_index_is_doubted_everywhere)
         l->trust.marked_us = 7;
         tell(seen, 3, NULL, 0);
         assert_int_equal(fake.calls, at); /* nothing is told after it */
-        assert_int_equal(fake.untold, 1);
-        assert_int_equal(fake.doubted, 1);
+        assert_members(fake, (untold, 1), (doubted, 1));
         assert_int_equal(l->trust.marked_us, 0);
         assert_non_null(strstr(fake.told, last[at - 1]));
         assert_int_equal(strstr(fake.told, "held a") != NULL, at > 3);

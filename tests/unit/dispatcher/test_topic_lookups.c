@@ -344,9 +344,7 @@ RIG_TEST(every_requested_topic_is_reported_with_its_last_answer)
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     assert_int_equal(ask(r, S("no.b"), &info, &err), DT_REFUSED);
     dt_kafka_admin_tell_asked(&r->admin, hear, &heard);
-    assert_int_equal(heard.n, 2);
-    assert_int_equal(heard.good, 1);
-    assert_int_equal(heard.bad, 1);
+    assert_members(heard, (n, 2), (good, 1), (bad, 1));
     assert_int_equal(requests_so_far(), 2); /* both are fresh */
     dt_kafka_admin_forget(&r->admin, S("a"));
     dt_kafka_admin_tell_asked(&r->admin, hear, &heard); /* which wants it to be looked up */

@@ -78,8 +78,7 @@ TEST(a_schedule_whose_fires_do_not_fit_is_processed_again_at_once)
     struct dt_schedule s = from(NOW - HOUR);
     s.catch_up_ms = HOUR;
     struct dt_fire_plan p = plan(&s, &r, false);
-    assert_int_equal(p.n, ROOM);
-    assert_int_equal(p.look_ms, NOW);
+    assert_members(p, (n, ROOM), (look_ms, NOW));
 }
 
 TEST(an_ended_or_paused_schedule_has_no_next_fire)
@@ -89,14 +88,12 @@ TEST(an_ended_or_paused_schedule_has_no_next_fire)
     r.ends_at_ms = NOW + 1;
     r.anchor_ms = NOW;
     struct dt_fire_plan p = plan(&s, &r, false);
-    assert_int_equal(p.n, 1);
-    assert_int_equal(p.look_ms, 0);
+    assert_members(p, (n, 1), (look_ms, 0));
     assert_int_equal(s.next_fire_ms, 0);
     s = from(NOW);
     s.paused = true;
     p = plan(&s, &r, false);
-    assert_int_equal(p.n, 0);
-    assert_int_equal(p.look_ms, 0);
+    assert_members(p, (n, 0), (look_ms, 0));
 }
 
 TEST(a_fire_waits_for_the_job_before_it_until_its_own_time)
@@ -105,12 +102,10 @@ TEST(a_fire_waits_for_the_job_before_it_until_its_own_time)
     struct dt_schedule s = from(NOW + 100000);
     s.overlap = DT_OVERLAP_SKIP;
     struct dt_fire_plan p = plan(&s, &r, true);
-    assert_int_equal(p.n, 0);
-    assert_int_equal(p.look_ms, NOW + 40000);
+    assert_members(p, (n, 0), (look_ms, NOW + 40000));
     s.next_fire_ms = NOW + 5000;
     p = plan(&s, &r, true);
-    assert_int_equal(p.n, 0);
-    assert_int_equal(p.look_ms, NOW + 5000);
+    assert_members(p, (n, 0), (look_ms, NOW + 5000));
     p = plan(&s, &r, false);
     assert_int_equal(p.n, 1);
     assert_int_equal(fires[0].how, DT_FIRE_RUNS);
@@ -128,13 +123,10 @@ TEST(overlap_skip_skips_a_due_fire_and_overlap_cancel_ends_the_retries_of_the_pr
     s = from(NOW);
     s.overlap = DT_OVERLAP_CANCEL;
     p = plan(&s, &r, true);
-    assert_int_equal(p.n, 0);
-    assert_true(p.cancel_first);
-    assert_int_equal(p.look_ms, NOW);
+    assert_members(p, (n, 0), (cancel_first, true), (look_ms, NOW));
     p.retries_ended = true;
     dt_fire_plan_make(&s, &p);
-    assert_false(p.cancel_first);
-    assert_int_equal(p.n, 1);
+    assert_members(p, (cancel_first, false), (n, 1));
     assert_int_equal(fires[0].how, DT_FIRE_RUNS);
 }
 
@@ -176,8 +168,7 @@ TEST(a_schedule_that_ended_meanwhile_makes_no_fire_that_is_too_old)
     s.catch_up_ms = 10 * 60000;
     s.catch_up_max = 2;
     struct dt_fire_plan p = plan(&s, &r, false);
-    assert_int_equal(p.n, 0);
-    assert_int_equal(p.look_ms, 0);
+    assert_members(p, (n, 0), (look_ms, 0));
     assert_int_equal(s.next_fire_ms, 0);
 }
 
@@ -191,8 +182,7 @@ TEST(only_due_fires_are_planned_if_asked)
         s.overlap = (enum dt_overlap)overlap;
         dt_fire_plan_make(&s, &p);
         assert_int_equal(p.n, overlap == DT_OVERLAP_ALLOW ? 3 : 1);
-        assert_int_equal(fires[0].at_ms, NOW - 2000);
-        assert_int_equal(fires[0].how, DT_FIRE_RUNS);
+        assert_members(fires[0], (at_ms, NOW - 2000), (how, DT_FIRE_RUNS));
         s.next_fire_ms = NOW + 1;
         dt_fire_plan_make(&s, &p);
         assert_int_equal(p.n, 0);

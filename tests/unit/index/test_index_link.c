@@ -20,9 +20,7 @@ TEST(endpoints_are_read_in_their_order_with_blanks_and_brackets)
     assert_int_equal(dt_endpoints_parse(" redis-a:6379 ,,127.0.0.1:1\t, [::1]:65535,", &endpoints, &n, &err), DT_OK);
     assert_int_equal(n, 3);
     for (unsigned i = 0; i < n; i++) {
-        assert_string_equal(endpoints[i].name, wanted[i].name);
-        assert_string_equal(endpoints[i].host, wanted[i].host);
-        assert_int_equal(endpoints[i].port, wanted[i].port);
+        assert_members(endpoints[i], (name, wanted[i].name), (host, wanted[i].host), (port, wanted[i].port));
     }
     dt_endpoints_free(endpoints, n);
 }
@@ -34,9 +32,7 @@ TEST(a_master_that_sentinels_know_is_an_endpoint)
     unsigned n;
     assert_int_equal(dt_endpoints_parse("master:mine,master:6379", &endpoints, &n, &err), DT_OK);
     assert_int_equal(n, 2);
-    assert_true(endpoints[0].master);
-    assert_string_equal(endpoints[0].name, "master:mine");
-    assert_string_equal(endpoints[0].host, "mine");
+    assert_members(endpoints[0], (master, true), (name, "master:mine"), (host, "mine"));
     assert_false(endpoints[1].master); /* a host of that name */
     assert_string_equal(endpoints[1].host, "master");
     dt_endpoints_free(endpoints, n);

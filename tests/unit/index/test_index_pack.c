@@ -156,8 +156,7 @@ static void assert_packed(const struct dt_item *items, size_t n)
         struct read member = read_entry(pack + at), score = read_entry(pack + at + member.took);
         char text[24];
         at += member.took + score.took;
-        assert_false(score.is_text);
-        assert_int_equal(score.value, items[i].due_ms - items[0].due_ms);
+        assert_members(score, (is_text, false), (value, items[i].due_ms - items[0].due_ms));
         if (!member.is_text) { /* Redis keeps what looks like a decimal integer as one */
             member.n = (size_t)snprintf(text, sizeof text, "%lld", (long long)member.value);
             member.text = (const unsigned char *)text;

@@ -15,9 +15,7 @@ static struct dt_inflight head(size_t n)
 
 static void assert_shrink(struct dt_shrink is, size_t leave, bool undeliverable, size_t send_n)
 {
-    assert_int_equal(is.leave, leave);
-    assert_int_equal(is.undeliverable, undeliverable);
-    assert_int_equal(is.send_n, send_n);
+    assert_members(is, (leave, leave), (undeliverable, undeliverable), (send_n, send_n));
 }
 
 TEST(a_sent_part_is_removed_from_the_list_and_the_next_part_is_twice_as_large)

@@ -89,11 +89,8 @@ TEST(a_failure_waits_for_the_delay_of_its_number)
         struct dt_decision d;
         job.failures = failures;
         d = dt_job_decide(&job, &result, NOW);
-        assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-        assert_int_equal(d.state, DT_SCHEDULED);
-        assert_int_equal(d.attempt_status, DT_ATTEMPT_FAILED);
-        assert_int_equal(d.next_at_ms, NOW + delays[failures]);
-        assert_int_equal(d.failures, failures + 1);
+        assert_members(d, (outcome, DT_OUTCOME_APPLIED), (state, DT_SCHEDULED), (attempt_status, DT_ATTEMPT_FAILED),
+                       (next_at_ms, NOW + delays[failures]), (failures, failures + 1));
         assert_true(d.failed && d.finished);
         assert_false(d.dead_letter);
     }
@@ -142,13 +139,8 @@ TEST(a_snooze_waits_and_is_no_failure)
     job.failures = 3; /* even with nothing left */
     result.retry_after_ms = 5000;
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(d.state, DT_SCHEDULED);
-    assert_int_equal(d.attempt_status, DT_ATTEMPT_SNOOZED);
-    assert_int_equal(d.next_at_ms, NOW + 5000);
-    assert_int_equal(d.failures, 3);
-    assert_true(d.finished);
-    assert_false(d.failed);
+    assert_members(d, (outcome, DT_OUTCOME_APPLIED), (state, DT_SCHEDULED), (attempt_status, DT_ATTEMPT_SNOOZED),
+                   (next_at_ms, NOW + 5000), (failures, 3), (finished, true), (failed, false));
 }
 
 TEST(an_extension_restarts_the_deadline)
@@ -156,11 +148,8 @@ TEST(an_extension_restarts_the_deadline)
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(d.state, DT_DISPATCHED);
-    assert_int_equal(d.attempt_status, DT_ATTEMPT_DISPATCHED);
-    assert_int_equal(d.next_at_ms, NOW + 60000);
-    assert_int_equal(d.failures, 1);
+    assert_members(d, (outcome, DT_OUTCOME_APPLIED), (state, DT_DISPATCHED), (attempt_status, DT_ATTEMPT_DISPATCHED),
+                   (next_at_ms, NOW + 60000), (failures, 1));
     assert_false(d.finished || d.failed || d.dead_letter);
     result.retry_after_ms = 5000;
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 5000);
@@ -174,10 +163,8 @@ TEST(a_timeout_counts_as_a_failure_at_its_deadline)
     struct dt_result result = result_of(DT_RESULT_TIMED_OUT);
     job.next_at_ms = NOW;
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(d.state, DT_SCHEDULED);
-    assert_int_equal(d.attempt_status, DT_ATTEMPT_TIMED_OUT);
-    assert_int_equal(d.next_at_ms, NOW + 180000);
+    assert_members(d, (outcome, DT_OUTCOME_APPLIED), (state, DT_SCHEDULED), (attempt_status, DT_ATTEMPT_TIMED_OUT),
+                   (next_at_ms, NOW + 180000));
     assert_true(d.failed && d.finished);
     job.next_at_ms = NOW + 1; /* extended meanwhile */
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
@@ -292,14 +279,11 @@ static void judge(const struct combination *c)
                                                                                          : DT_OUTCOME_STALE);
         return;
     }
-    assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
-    assert_int_equal(d.state, state_wanted(c));
+    assert_members(d, (outcome, DT_OUTCOME_APPLIED), (state, state_wanted(c)));
     assert_int_equal(d.next_at_ms == 0, d.state >= DT_SUCCEEDED);
     assert_true(d.next_at_ms == 0 || d.next_at_ms >= NOW);
-    assert_int_equal(d.failures, c->failures + failure);
-    assert_int_equal(d.failed, failure);
-    assert_int_equal(d.finished, c->reported != DT_RESULT_EXTENDED);
-    assert_int_equal(d.dead_letter, d.state == DT_DEAD);
+    assert_members(d, (failures, c->failures + failure), (failed, failure),
+                   (finished, c->reported != DT_RESULT_EXTENDED), (dead_letter, d.state == DT_DEAD));
     assert_true(c->reported == DT_RESULT_EXTENDED ? d.attempt_status == DT_ATTEMPT_DISPATCHED
                                                   : same_word((int)d.attempt_status, c->reported));
 }

@@ -32,8 +32,7 @@ TEST(null_members_count_as_absent)
         decode("{\"attempt\":1,\"status\":\"succeeded\",\"error\":null,\"retry_after\":null,\"finished_at\":null}", 5,
                &r),
         DT_OK);
-    assert_int_equal(r.retry_after_ms, -1);
-    assert_null(r.error_code.p);
+    assert_members(r, (retry_after_ms, -1), (error_code.p, NULL));
 }
 
 TEST(ids_are_plain_decimal_numbers)

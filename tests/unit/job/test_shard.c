@@ -74,8 +74,7 @@ TEST(maps_are_the_same_in_all_versions)
             bytes[2 * slot + 1] = (unsigned char)(map.of_slot[slot] >> 8);
         }
         assert_int_equal(crc32(0, bytes, sizeof bytes), cases[i].crc);
-        assert_int_equal(map.generation, 5);
-        assert_int_equal(map.shards, cases[i].shards);
+        assert_members(map, (generation, 5), (shards, cases[i].shards));
     }
 }
 

@@ -30,8 +30,7 @@ static void judge(const struct dt_http_answer *answer)
     struct dt_callback_attempt attempt = {.job_id = 42, .attempt = 3, .now_ms = NOW, .max_delay_ms = MAX_DELAY};
     assert_int_equal(dt_callback_outcome(answer, &attempt, json, &arena, &outcome), DT_OK);
     if (outcome.kind == DT_CALLBACK_RESULT) {
-        assert_int_equal(outcome.result.job_id, 42);
-        assert_int_equal(outcome.result.attempt, 3);
+        assert_members(outcome.result, (job_id, 42), (attempt, 3));
     }
 }
 
@@ -63,10 +62,8 @@ FRESH_TEST(a_2xx_is_a_success)
         answer.body_whole = false;
         judge(&answer);
         assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
-        assert_int_equal(outcome.result.status, DT_RESULT_SUCCEEDED);
-        assert_null(outcome.result.error_code.p);
-        assert_int_equal(outcome.http_status, statuses[i]);
-        assert_int_equal(outcome.duration_ms, 7);
+        assert_members(outcome.result, (status, DT_RESULT_SUCCEEDED), (error_code.p, NULL));
+        assert_members(outcome, (http_status, statuses[i]), (duration_ms, 7));
     }
 }
 
@@ -74,8 +71,7 @@ FRESH_TEST(a_202_is_an_attempt_that_is_reported_later)
 {
     struct dt_http_answer answer = answer_of(202, NULL, "");
     judge(&answer);
-    assert_int_equal(outcome.kind, DT_CALLBACK_TAKEN);
-    assert_int_equal(outcome.http_status, 202);
+    assert_members(outcome, (kind, DT_CALLBACK_TAKEN), (http_status, 202));
 }
 
 FRESH_TEST(a_410_gives_up)
@@ -112,8 +108,7 @@ FRESH_TEST(no_answer_is_a_failure_with_its_reason)
             continue;
         judge(&answer);
         assert_error(DT_RESULT_FAILED, codes[end], "why");
-        assert_int_equal(outcome.http_status, 0);
-        assert_int_equal(outcome.duration_ms, -1);
+        assert_members(outcome, (http_status, 0), (duration_ms, -1));
     }
 }
 
@@ -132,8 +127,7 @@ FRESH_TEST(a_report_decides_whatever_the_2xx)
                                                  "{\"status\":\"snoozed\",\"retry_after\":\"PT5M\"}");
         judge(&answer);
         assert_int_equal(outcome.kind, DT_CALLBACK_RESULT);
-        assert_int_equal(outcome.result.status, DT_RESULT_SNOOZED);
-        assert_int_equal(outcome.result.retry_after_ms, 300000);
+        assert_members(outcome.result, (status, DT_RESULT_SNOOZED), (retry_after_ms, 300000));
     }
 }
 

@@ -55,8 +55,7 @@ FRESH_TEST(the_reader_ahead_is_never_moved_back_by_the_cursor)
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 900000});
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 800000});
     dt_shard_place_ahead(l, &(struct dt_entry){.id = 6, .due_ms = 900000});
-    assert_int_equal(l->cursor.ahead_ms, 900000);
-    assert_int_equal(l->cursor.ahead_id, 7);
+    assert_members(l->cursor, (ahead_ms, 900000), (ahead_id, 7));
 }
 
 /* Otherwise what is due later in its topic would go first. */
@@ -71,8 +70,7 @@ FRESH_TEST(the_cursor_moves_back_when_jobs_did_not_fit_into_the_batch)
     dt_shard_note_left(l, &all);
     assert_int_equal(l->cursor.ms, 700000);
     dt_shard_note_left(l, &left);
-    assert_int_equal(l->cursor.ms, 500000);
-    assert_int_equal(l->cursor.id, 3);
+    assert_members(l->cursor, (ms, 500000), (id, 3));
     assert_int_equal(l->cursor.ahead_ms, 800000); /* others go on there */
     dt_shard_due_from_start(l);                   /* further back already */
     dt_shard_note_left(l, &left);

@@ -47,8 +47,7 @@ static const dt_clock turned = {.mono_us = mono_us};
 
 dt_status dt_index_due(dt_index *, unsigned, struct dt_due_scan *scan, struct dt_error *err)
 {
-    assert_int_equal(scan->now_ms, NOW);
-    assert_int_equal(scan->limit, SCAN);
+    assert_members(*scan, (now_ms, NOW), (limit, SCAN));
     fake.asked++;
     scan->n = 0;
     scan->next_ms = 0;
@@ -292,8 +291,7 @@ FRESH_TEST(entries_of_the_index_become_hints_up_to_a_batch)
     assert_int_equal(scan(), NOW + 7);
     assert_int_equal(l->fair.n_hints, BATCH);
     for (size_t i = 0; i < BATCH; i++) {
-        assert_int_equal(l->fair.hints[i].id, i + 1);
-        assert_int_equal(l->fair.hints[i].due_ms, i + 50);
+        assert_members(l->fair.hints[i], (id, i + 1), (due_ms, i + 50));
     }
     assert_false(l->due.backlog);
     fill_index(BATCH + 1);
@@ -313,18 +311,15 @@ FRESH_TEST(entries_beyond_a_batch_and_parked_ones_wait_in_queues)
     assert_int_equal(fake.topics_asked, 0);
     fill_index(2 * BATCH + 1);
     scan();
-    assert_int_equal(fake.topics_asked, 1);
-    assert_int_equal(fake.parked, 1);
+    assert_members(fake, (topics_asked, 1), (parked, 1));
     assert_true(l->due.backlog);
     fill_index(1);
     scan();
-    assert_int_equal(fake.topics_asked, 2);
-    assert_int_equal(fake.given_back, 1);
+    assert_members(fake, (topics_asked, 2), (given_back, 1));
     assert_true(l->due.backlog);
     fill_index(0);
     assert_int_equal(scan(), NOW);
-    assert_int_equal(fake.topics_asked, 2);
-    assert_int_equal(fake.given_back, 2);
+    assert_members(fake, (topics_asked, 2), (given_back, 2));
 }
 
 FRESH_TEST(the_marker_is_put_there_and_again_every_five_seconds)
@@ -337,12 +332,10 @@ FRESH_TEST(the_marker_is_put_there_and_again_every_five_seconds)
     assert_int_equal(fake.marks, 2);
     fake.mono_us += 1;
     scan();
-    assert_int_equal(fake.marks, 3);
-    assert_int_equal(fake.losses, 0);
+    assert_members(fake, (marks, 3), (losses, 0));
     fake.marked_as = -1; /* it is gone, and the set with it */
     scan();
-    assert_int_equal(fake.marks, 4);
-    assert_int_equal(fake.losses, 1);
+    assert_members(fake, (marks, 4), (losses, 1));
     assert_false(l->trust.says_whole);
 }
 
@@ -355,15 +348,13 @@ FRESH_TEST(a_marker_whose_answer_was_lost_is_searched)
     l->trust.says_whole = false;
     fake.marked_as++; /* it came about */
     scan();
-    assert_int_equal(fake.asked, 2);
-    assert_int_equal(fake.marks, 0);
+    assert_members(fake, (asked, 2), (marks, 0));
     assert_true(l->trust.says_whole);
     fake.asked = 0;
     l->trust.mark_unanswered = false;
     fake.marked_as++;
     scan();
-    assert_int_equal(fake.asked, 1);
-    assert_int_equal(fake.marks, 1);
+    assert_members(fake, (asked, 1), (marks, 1));
 }
 
 FRESH_TEST(an_index_that_fails_is_doubted_when_it_is_back)
@@ -378,8 +369,7 @@ FRESH_TEST(an_index_that_fails_is_doubted_when_it_is_back)
     fake.marked_as = -1;
     scan();
     assert_false(l->trust.up);
-    assert_int_equal(fake.reads, 2);
-    assert_int_equal(fake.doubts, 0);
+    assert_members(fake, (reads, 2), (doubts, 0));
     fake.mark_status = DT_OK;
     scan();
     assert_true(l->trust.up);
@@ -387,8 +377,7 @@ FRESH_TEST(an_index_that_fails_is_doubted_when_it_is_back)
     assert_int_equal(fake.losses, 1); /* nobody knows what became of the marking */
     assert_int_equal(fake.reads, 3);  /* MySQL is read until the set is compared, and whole again */
     scan();
-    assert_int_equal(fake.doubts, 1);
-    assert_int_equal(fake.reads, 4);
+    assert_members(fake, (doubts, 1), (reads, 4));
 }
 
 /* ---- from MySQL ---- */
@@ -424,9 +413,7 @@ FRESH_TEST(without_an_index_only_rows_are_read)
     assert_int_equal(scan(), NOW + 9);
     assert_int_equal(l->fair.n_hints, 3);
     assert_false(dt_shard_believes_index(l));
-    assert_int_equal(fake.asked, 0);
-    assert_int_equal(fake.marks, 0);
-    assert_int_equal(fake.doubts, 0);
+    assert_members(fake, (asked, 0), (marks, 0), (doubts, 0));
 }
 
 /* A scan until there is nothing more that it might look at. */
@@ -462,8 +449,7 @@ FRESH_TEST(without_an_index_closed_jobs_are_read_once_a_period)
     scan();
     assert_int_equal(l->fair.n_hints, 1);
     assert_int_equal(l->fair.hints[0].due_ms, NOW - 10);
-    assert_int_equal(fake.reads, 1);
-    assert_int_equal(fake.topics_asked, 0);
+    assert_members(fake, (reads, 1), (topics_asked, 0));
     claim(each);
     fake.rows[0] = (struct dt_due){2 * TOPIC + 1, 50}; /* a manual edit has it due before all others */
     scan();

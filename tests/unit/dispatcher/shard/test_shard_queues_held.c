@@ -278,8 +278,7 @@ RIG_TEST(held_jobs_may_be_sent_unless_their_topic_is_paused_or_closed_and_timeou
     assert_int_equal(held(rig, "t02~")->closed, DT_CLOSED_NOT);
     assert_int_equal(held(rig, "t03~")->closed, DT_CLOSED_NOT);
     assert_int_equal(fake.n_given, 1); /* one of the topic that cannot be written finds out whether it can again */
-    assert_string_equal(fake.given[0].name, "t03");
-    assert_int_equal(fake.given[0].n, 1);
+    assert_members(fake.given[0], (name, "t03"), (n, 1));
 }
 
 /* Memory says when there is one. */
