@@ -99,7 +99,6 @@ static struct {
     unsigned n_letters;
     enum { NOT_OFFERED, PUT_ASIDE } nonsense[64]; /* what became of what no reader of results understands */
     unsigned n_nonsense;
-    size_t notices;
     struct fiber *subscriber, *pollers[16];
     unsigned n_pollers;
 } broker;
@@ -695,7 +694,7 @@ static dt_status end(dt_producer *p, int64_t deadline_us, struct dt_error *err)
     return DT_OK;
 }
 
-bool broker_poisoned(int64_t job)
+static bool poisoned(int64_t job)
 {
     for (unsigned i = 0; i < broker.n_poison; i++)
         if (broker.poison[i].job == job && now_us < broker.poison[i].until_us)
@@ -709,7 +708,7 @@ static dt_status send_next(dt_producer *p, struct dt_error *err)
     struct partition *part = topic_named(m->topic);
     struct record described = {0}, *r;
     describe(&described, m);
-    if (now_us < part->missing_until_us || broker_poisoned(described.r.job)) {
+    if (now_us < part->missing_until_us || poisoned(described.r.job)) {
         op("produce");
         p->failed = true;
         p->refusal = (struct dt_kafka_refusal){part->name, now_us < part->missing_until_us};
@@ -938,7 +937,6 @@ static bool take_letter(const struct dt_kafka_message *m)
         return false;
     }
     l->sent = true;
-    broker.notices++;
     return true;
 }
 
@@ -1251,11 +1249,6 @@ bool broker_refused_alone(int64_t job, int64_t attempt)
 void broker_subscribe(void)
 {
     broker.subscriber = fiber_self();
-}
-
-size_t broker_notices(void)
-{
-    return broker.notices;
 }
 
 bool broker_letter_sent(int64_t job, int64_t attempt)

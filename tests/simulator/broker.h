@@ -19,7 +19,6 @@ bool broker_filled_ledger(void);                                  /* that has ha
 void broker_strangers(unsigned shard, unsigned n);                /* so many records of others are in its ledger */
 bool broker_lost_young_ledger(void);                              /* it was made anew, and its offsets were small */
 void broker_poison(int64_t job_id, int64_t until_us);             /* this job's messages are refused */
-bool broker_poisoned(int64_t job_id);
 
 /* The ways by which an attempt may reach somebody. */
 enum way { BY_KAFKA, BY_CALLBACK, BY_POP };
@@ -45,7 +44,6 @@ const struct broker_record *broker_ledger(unsigned shard, size_t n);
 void broker_subscribe(void);
 /* Was this attempt refused, alone in its batch? */
 bool broker_refused_alone(int64_t job, int64_t attempt);
-size_t broker_notices(void); /* dead letters sent */
 bool broker_letter_sent(int64_t job, int64_t attempt);
 /* A consumer reports. */
 void broker_report(struct dt_str key, struct dt_str value);

@@ -27,7 +27,7 @@ struct dt_db {
     int64_t used_us;
 };
 
-int64_t mysql_copied_us, mysql_restored_us;
+int64_t mysql_restored_us;
 
 static struct session *sessions[SESSIONS_MAX];
 static unsigned sessions_n;
@@ -814,7 +814,6 @@ void mysql_restore(void)
     else
         mysql_restart(now_us + rnd_in(0, 500 * MS));
     tables_restore(kept);
-    mysql_copied_us = kept_us;
     mysql_restored_us = now_us;
     oracles_committed(true);
     TRACE("mysql: restored from the copy of %.3f", (double)(kept_us - 100 * SEC) / 1000);
@@ -904,7 +903,7 @@ void mysql_begin(void)
     sessions_n = 0;
     down_until_us = 0;
     kept = NULL;
-    mysql_copied_us = mysql_restored_us = 0;
+    mysql_restored_us = 0;
     cut.proc = NULL;
 }
 

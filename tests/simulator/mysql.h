@@ -10,7 +10,7 @@ void mysql_restart(int64_t until_us);
 void mysql_copy(void); /* keeps a copy of what is committed now */
 bool mysql_has_copy(void);
 void mysql_restore(void);
-extern int64_t mysql_copied_us, mysql_restored_us; /* of the copy that came back; 0 = none did */
+extern int64_t mysql_restored_us; /* when the copy came back; 0 = it did not */
 /* Replies to that process are lost until then; what it asks for is done. */
 void mysql_cut_replies(struct proc *proc, int64_t until_us);
 void mysql_process_died(struct proc *proc);

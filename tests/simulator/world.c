@@ -312,10 +312,6 @@ struct fiber *fiber_self(void)
     return running;
 }
 
-struct proc *fiber_proc(struct fiber *fiber)
-{
-    return fiber->proc;
-}
 struct proc *proc_self(void)
 {
     return running ? running->proc : NULL;
@@ -323,10 +319,6 @@ struct proc *proc_self(void)
 struct fiber_notes *fiber_notes(void)
 {
     return &running->notes;
-}
-bool fiber_dead(const struct fiber *fiber)
-{
-    return fiber->dead;
 }
 
 bool fiber_block(int64_t until_us)

@@ -69,13 +69,11 @@ struct proc *proc_self(void); /* NULL in events */
 typedef void *fiber_fn(void *arg);
 struct fiber *fiber_start(struct proc *proc, fiber_fn *fn, void *arg);
 struct fiber *fiber_self(void);
-struct proc *fiber_proc(struct fiber *fiber);
 struct fiber_notes *fiber_notes(void); /* of the running fiber */
 void fiber_sleep(int64_t us);
 /* Until woken (true) or until that time (false). */
 bool fiber_block(int64_t until_us);
 void fiber_wake(struct fiber *fiber);
-bool fiber_dead(const struct fiber *fiber);
 /* fn(arg) at that time, outside of any fiber. */
 void at(int64_t when_us, void (*fn)(void *arg), void *arg);
 

@@ -47,7 +47,6 @@ struct table_def {
     unsigned n_columns;
     unsigned keys[KEYS_MAX], n_keys;
     struct expr *checks[8];
-    char check_names[8][32];
     unsigned n_checks;
     unsigned number;
 };
@@ -91,7 +90,6 @@ enum expr_op {
     E_CRC32,
     E_UNHEX,
     E_REPLACE,
-    E_JSON_LENGTH,
     E_MAX,
     E_MIN,
     E_SUM,

@@ -255,18 +255,6 @@ static struct val eval_unhex(struct dt_str s)
     return str_val(p, s.n / 2);
 }
 
-static int64_t json_length(struct dt_str s)
-{
-    int64_t depth = 0, n = 0, any = 0;
-    for (size_t i = 0; i < s.n; i++) {
-        depth += s.p[i] == '[';
-        depth -= s.p[i] == ']';
-        any |= depth == 1 && s.p[i] != '[';
-        n += depth == 1 && s.p[i] == ',';
-    }
-    return n + (any || (s.n > 2));
-}
-
 /* Above 0: what stands before the count-th `by`; -1: what stands behind the last one; all of it where there is none. */
 static struct val eval_substring_index(struct dt_str s, struct dt_str by, int64_t count)
 {
@@ -311,8 +299,6 @@ static struct val eval_text_function(const struct expr *e, struct frame *f)
         return int_val((int64_t)crc32(0, (const unsigned char *)a.p, (unsigned)a.n));
     case E_UNHEX:
         return eval_unhex(a);
-    case E_JSON_LENGTH:
-        return int_val(json_length(a));
     case E_SUBSTRING_INDEX:
         return eval_substring_index(a, b, v[2].i);
     case E_SUBSTR:
