@@ -2,15 +2,14 @@
 
 #include "support/suite.h"
 
-void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...)
+void job_row(int64_t id, const char *fmt, ...)
 {
     char changes[2000];
-    long long now_ms = mysql_now_ms(fx), run_ms = now_ms + 3600000;
-    mysql_fixture_run(fx,
-                      "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-                      "updated_at, maker, digest, payload) VALUES (%lld, 'orders', %lld, %lld, TRUE, '15s 3m', 60000, "
-                      "%lld, %lld, 1, REPEAT('d', 16), '{\"n\":1}')",
-                      (long long)id, run_ms, run_ms, now_ms, now_ms);
+    long long now_ms = mysql_now_ms(), run_ms = now_ms + 3600000;
+    run_sql("INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, "
+            "digest, payload) VALUES (%lld, 'orders', %lld, %lld, TRUE, '15s 3m', 60000, %lld, %lld, 1, REPEAT('d', "
+            "16), '{\"n\":1}')",
+            (long long)id, run_ms, run_ms, now_ms, now_ms);
     if (!fmt)
         return;
     va_list args;
@@ -18,14 +17,14 @@ void job_row(struct mysql_fixture *fx, int64_t id, const char *fmt, ...)
     int n = vsnprintf(changes, sizeof changes, fmt, args);
     va_end(args);
     assert_in_range(n, 1, sizeof changes - 1);
-    mysql_fixture_run(fx, "UPDATE jobs SET %s WHERE id = %lld", changes, (long long)id);
+    run_sql("UPDATE jobs SET %s WHERE id = %lld", changes, (long long)id);
 }
 
-void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, unsigned shard)
+void job_row_dispatched(int64_t id, int64_t attempt, unsigned shard)
 {
-    job_row(fx, id,
-            "state = 'dispatched', attempt = %lld, attempt_status = 'dispatched', claim_shard = %u, "
-            "due_at = created_at - 1000, dispatched_at = created_at - 1000, next_at = created_at + 59000",
+    job_row(id,
+            "state = 'dispatched', attempt = %lld, attempt_status = 'dispatched', claim_shard = %u, due_at = "
+            "created_at - 1000, dispatched_at = created_at - 1000, next_at = created_at + 59000",
             (long long)attempt, shard);
 }
 
@@ -34,14 +33,14 @@ void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, u
     "no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, leave_at, maker, digest, "          \
     "partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload"
 
-void job_rows_multiply(struct mysql_fixture *fx, int64_t n, int64_t apart_ms)
+void job_rows_multiply(int64_t n, int64_t apart_ms)
 {
-    long long end = mysql_fixture_number(fx, "SELECT id FROM jobs") + n;
+    long long end = sql_number("SELECT id FROM jobs") + n;
     for (long long have = 1; have < n; have *= 2)
-        mysql_fixture_run(fx,
-                          "INSERT INTO jobs (id, job_key, next_at, " COPIED ") SELECT id + %lld, "
-                          "CONCAT(job_key, 'x', %lld), next_at + %lld, " COPIED " FROM jobs WHERE id + %lld < %lld",
-                          have, have, have * (long long)apart_ms, have, end);
+        run_sql("INSERT INTO jobs (id, job_key, next_at, " COPIED
+                ") SELECT id + %lld, CONCAT(job_key, 'x', %lld), next_at + %lld, " COPIED
+                " FROM jobs WHERE id + %lld < %lld",
+                have, have, have * (long long)apart_ms, have, end);
 }
 
 #define ARCHIVED                                                                                                       \
@@ -49,26 +48,24 @@ void job_rows_multiply(struct mysql_fixture *fx, int64_t n, int64_t apart_ms)
     "claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, maker, digest, payload_binary, " \
     "error_at, error_code, error_message, payload"
 
-void job_rows_archive(struct mysql_fixture *fx, const char *fmt, ...)
+void job_rows_archive(const char *fmt, ...)
 {
     char where[500];
     va_list args;
     va_start(args, fmt);
     vsnprintf(where, sizeof where, fmt, args);
     va_end(args);
-    mysql_fixture_run(fx,
-                      "INSERT INTO history (id, part, purge_at, " ARCHIVED ") SELECT id, 0, "
-                      "COALESCE(purge_at, 9000000000000), " ARCHIVED " FROM jobs WHERE %s",
-                      where);
-    mysql_fixture_run(fx, "DELETE FROM jobs WHERE %s", where);
-    mysql_fixture_run(fx, "INSERT IGNORE INTO history_days SELECT DISTINCT id DIV 1099511627776, 0 FROM history");
+    run_sql("INSERT INTO history (id, part, purge_at, " ARCHIVED
+            ") SELECT id, 0, COALESCE(purge_at, 9000000000000), " ARCHIVED " FROM jobs WHERE %s",
+            where);
+    run_sql("DELETE FROM jobs WHERE %s", where);
+    run_sql("INSERT IGNORE INTO history_days SELECT DISTINCT id DIV 1099511627776, 0 FROM history");
 }
 
-void job_row_assert(struct mysql_fixture *fx, int64_t id, const char *expression, const char *expected,
-                    const char *file, int line)
+void job_row_assert(int64_t id, const char *expression, const char *expected, const char *file, int line)
 {
     char cell[2000];
-    mysql_fixture_text(fx, cell, sizeof cell, "SELECT %s FROM jobs WHERE id = %lld", expression, (long long)id);
+    sql_text(cell, sizeof cell, "SELECT %s FROM jobs WHERE id = %lld", expression, (long long)id);
     if (strcmp(cell, expected) == 0)
         return;
     print_error("%s:%d: %s of job %lld: \"%s\", expected \"%s\"\n", file, line, expression, (long long)id, cell,
@@ -76,7 +73,7 @@ void job_row_assert(struct mysql_fixture *fx, int64_t id, const char *expression
     _fail(file, line);
 }
 
-int64_t mysql_now_ms(struct mysql_fixture *fx)
+int64_t mysql_now_ms(void)
 {
-    return mysql_fixture_number(fx, "SELECT " SQL_NOW);
+    return sql_number("SELECT " SQL_NOW);
 }

@@ -14,57 +14,57 @@ void mysql_fixture_ok(dt_status status, const struct dt_error *err, const char *
     }
 }
 
-static void name_database(struct mysql_fixture *fx, const char *name)
+static void name_database(const char *name)
 {
-    free(fx->config.mysql_database);
-    fx->config.mysql_database = strdup(name);
-    assert_non_null(fx->config.mysql_database);
+    free(mysql_fixture.config.mysql_database);
+    mysql_fixture.config.mysql_database = strdup(name);
+    assert_non_null(mysql_fixture.config.mysql_database);
 }
 
-void mysql_fixture_make(struct mysql_fixture *fx, const char *prefix)
+void mysql_fixture_make(const char *prefix)
 {
     static unsigned made;
     struct dt_error err = {0};
-    memset(fx, 0, sizeof *fx);
+    memset(&mysql_fixture, 0, sizeof mysql_fixture);
     if (!getenv("DUETIME_MYSQL_SOCKET") && !getenv("DUETIME_MYSQL_PORT"))
         fail_msg("DUETIME_MYSQL_SOCKET or DUETIME_MYSQL_PORT must name a server for tests (see tests/run)");
-    OK(dt_config_load(&fx->config, NULL, &err));
+    OK(dt_config_load(&mysql_fixture.config, NULL, &err));
     /* A test meets a limit only if it asks for it, not because it or the server was delayed. */
-    fx->config.mysql_connect_timeout = fx->config.mysql_io_timeout = 60000;
-    fx->config.mysql_idle_transaction_timeout = 600000;
-    snprintf(fx->database, sizeof fx->database, "dt_%.20s_%ld_%u", prefix, (long)getpid(), ++made);
-    name_database(fx, "information_schema");
+    mysql_fixture.config.mysql_connect_timeout = mysql_fixture.config.mysql_io_timeout = 60000;
+    mysql_fixture.config.mysql_idle_transaction_timeout = 600000;
+    snprintf(mysql_fixture.database, sizeof mysql_fixture.database, "dt_%.20s_%ld_%u", prefix, (long)getpid(), ++made);
+    name_database("information_schema");
     MYSQL_FIXTURE_OK(dt_db_library_init(), NULL);
-    OK(dt_db_open(&fx->config, &fx->db, &err));
-    mysql_fixture_run(fx, "CREATE DATABASE %s CHARACTER SET utf8mb4", fx->database);
-    mysql_fixture_run(fx, "USE %s", fx->database);
-    name_database(fx, fx->database);
+    OK(dt_db_open(&mysql_fixture.config, &mysql_fixture.db, &err));
+    run_sql("CREATE DATABASE %s CHARACTER SET utf8mb4", mysql_fixture.database);
+    run_sql("USE %s", mysql_fixture.database);
+    name_database(mysql_fixture.database);
 }
 
-void mysql_fixture_migrate(struct mysql_fixture *fx)
+void mysql_fixture_migrate(void)
 {
     struct dt_error err = {0};
-    dt_store *store = mysql_fixture_store(fx);
+    dt_store *store = mysql_fixture_store();
     OK(dt_store_migrate(store, NULL, &err));
     dt_store_free(store);
 }
 
-void mysql_fixture_drop(struct mysql_fixture *fx)
+void mysql_fixture_drop(void)
 {
-    if (!fx->db)
+    if (!mysql_fixture.db)
         return;
-    mysql_fixture_run(fx, "DROP DATABASE IF EXISTS %s", fx->database);
-    dt_db_free(fx->db);
-    dt_config_clear(&fx->config);
-    fx->db = NULL;
+    run_sql("DROP DATABASE IF EXISTS %s", mysql_fixture.database);
+    dt_db_free(mysql_fixture.db);
+    dt_config_clear(&mysql_fixture.config);
+    mysql_fixture.db = NULL;
 }
 
 /* A test may have slept past the server's limits: its hands reconnect. */
-static void wake(struct mysql_fixture *fx)
+static void wake(void)
 {
     struct dt_error err = {0};
-    if (!dt_db_alive(fx->db) || dt_db_ping(fx->db, NULL))
-        OK(dt_db_reconnect(fx->db, &err));
+    if (!dt_db_alive(mysql_fixture.db) || dt_db_ping(mysql_fixture.db, NULL))
+        OK(dt_db_reconnect(mysql_fixture.db, &err));
 }
 
 static size_t format(char sql[SQL_MAX], const char *fmt, va_list args) DT_PRINTF(2, 0);
@@ -75,7 +75,7 @@ static size_t format(char sql[SQL_MAX], const char *fmt, va_list args)
     return (size_t)n;
 }
 
-void mysql_fixture_run(struct mysql_fixture *fx, const char *fmt, ...)
+void run_sql(const char *fmt, ...)
 {
     char sql[SQL_MAX];
     struct dt_error err = {0};
@@ -83,94 +83,90 @@ void mysql_fixture_run(struct mysql_fixture *fx, const char *fmt, ...)
     va_start(args, fmt);
     size_t n = format(sql, fmt, args);
     va_end(args);
-    wake(fx);
-    OK(dt_db_script(fx->db, (struct dt_str){sql, n}, &err));
+    wake();
+    OK(dt_db_script(mysql_fixture.db, (struct dt_str){sql, n}, &err));
 }
 
-static const char *query_text(struct mysql_fixture *fx, const char *sql, char *buf, size_t cap)
+static const char *query_text(const char *sql, char *buf, size_t cap)
 {
     struct dt_error err = {0};
-    wake(fx);
-    OK(dt_db_query_text(fx->db, dt_str(sql), &err));
+    wake();
+    OK(dt_db_query_text(mysql_fixture.db, dt_str(sql), &err));
     buf[0] = '\0';
-    if (dt_db_next(fx->db) && !dt_db_is_null(fx->db, 0)) {
-        struct dt_str cell = dt_db_bytes(fx->db, 0);
+    if (dt_db_next(mysql_fixture.db) && !dt_db_is_null(mysql_fixture.db, 0)) {
+        struct dt_str cell = dt_db_bytes(mysql_fixture.db, 0);
         assert_true(cell.n < cap);
         memcpy(buf, cell.p, cell.n);
         buf[cell.n] = '\0';
     }
-    OK(dt_db_end(fx->db, &err));
+    OK(dt_db_end(mysql_fixture.db, &err));
     return buf;
 }
 
-int64_t mysql_fixture_number(struct mysql_fixture *fx, const char *fmt, ...)
+int64_t sql_number(const char *fmt, ...)
 {
     char sql[SQL_MAX], cell[400];
     va_list args;
     va_start(args, fmt);
     format(sql, fmt, args);
     va_end(args);
-    return strtoll(query_text(fx, sql, cell, sizeof cell), NULL, 10);
+    return strtoll(query_text(sql, cell, sizeof cell), NULL, 10);
 }
 
-const char *mysql_fixture_text(struct mysql_fixture *fx, char *buf, size_t cap, const char *fmt, ...)
+const char *sql_text(char *buf, size_t cap, const char *fmt, ...)
 {
     char sql[SQL_MAX];
     va_list args;
     va_start(args, fmt);
     format(sql, fmt, args);
     va_end(args);
-    return query_text(fx, sql, buf, cap);
+    return query_text(sql, buf, cap);
 }
 
-static int64_t sessions_left(struct mysql_fixture *fx, int64_t newest)
+static int64_t sessions_left(int64_t newest)
 {
     int64_t id = 0;
     char sql[40];
-    while ((id = mysql_fixture_number(fx,
-                                      "SELECT MIN(id) FROM information_schema.processlist WHERE db = DATABASE() AND "
-                                      "id <> CONNECTION_ID() AND id > %lld AND id <= %lld",
-                                      (long long)id, (long long)newest)) != 0) {
+    while ((id = sql_number("SELECT MIN(id) FROM information_schema.processlist WHERE db = DATABASE() AND id <> "
+                            "CONNECTION_ID() AND id > %lld AND id <= %lld",
+                            (long long)id, (long long)newest)) != 0) {
         snprintf(sql, sizeof sql, "KILL %lld", (long long)id);
-        (void)!dt_db_script(fx->db, dt_str(sql), NULL); /* it may be gone by itself */
+        (void)!dt_db_script(mysql_fixture.db, dt_str(sql), NULL); /* it may be gone by itself */
     }
-    return mysql_fixture_number(fx,
-                                "SELECT COUNT(*) FROM information_schema.processlist WHERE id <= %lld AND "
-                                "id <> CONNECTION_ID() AND (db = DATABASE() OR command = 'Busy')",
-                                (long long)newest);
+    return sql_number("SELECT COUNT(*) FROM information_schema.processlist WHERE id <= %lld AND id <> CONNECTION_ID() "
+                      "AND (db = DATABASE() OR command = 'Busy')",
+                      (long long)newest);
 }
 
 /* What is told to end takes a moment to give its locks back, and a session that is busy just then is listed without its
  * schema: so they are looked for until none is left. */
-void mysql_fixture_kill_sessions(struct mysql_fixture *fx)
+void mysql_fixture_kill_sessions(void)
 {
-    const int64_t newest = mysql_fixture_number(fx, "SELECT MAX(id) FROM information_schema.processlist");
-    AWAIT(sessions_left(fx, newest) == 0);
+    const int64_t newest = sql_number("SELECT MAX(id) FROM information_schema.processlist");
+    AWAIT(sessions_left(newest) == 0);
 }
 
 /* The server gathers these figures anew only where nobody has read them for 100 ms: suites that ask at the same time
  * must not keep step. */
-void mysql_fixture_await_statement(struct mysql_fixture *fx, const char *like)
+void mysql_fixture_await_statement(const char *like)
 {
-    AWAIT_OR(mysql_fixture_number(fx,
-                                  "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND "
-                                  "info LIKE '%s' AND id <> CONNECTION_ID()",
-                                  like) > 0,
+    AWAIT_OR(sql_number("SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE '%s' "
+                        "AND id <> CONNECTION_ID()",
+                        like) > 0,
              print_error("%s\n", like));
 }
 
-int64_t mysql_fixture_lock_waits(struct mysql_fixture *fx)
+int64_t mysql_fixture_lock_waits(void)
 {
     static useconds_t pause_us = 130000;
     usleep(pause_us += 20000);
     pause_us %= 250000;
-    return mysql_fixture_number(fx, "SELECT COUNT(*) FROM information_schema.innodb_trx t "
-                                    "JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id "
-                                    "WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE() "
-                                    "AND p.info NOT LIKE '%%next_id%%'");
+    return sql_number("SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON "
+                      "p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE() AND p.info "
+                      "NOT LIKE '%%next_id%%'");
 }
 
-void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n)
+void mysql_fixture_await_lock_waits(int64_t n)
 {
-    AWAIT(mysql_fixture_lock_waits(fx) >= n);
+    AWAIT(mysql_fixture_lock_waits() >= n);
 }

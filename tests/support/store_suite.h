@@ -8,24 +8,23 @@
 
 #define S(text) DT_STR_LIT(text)
 
-static struct mysql_fixture fx;
 static dt_store *store;
 static struct dt_arena arena;
 static struct dt_error err __attribute__((unused));
 
 static inline void close_store(void)
 {
-    mysql_fixture_close(&fx, store, &arena);
+    mysql_fixture_close(store, &arena);
 }
 
 static inline void empty_tables(void)
 {
-    mysql_fixture_empty(&fx, &arena);
+    mysql_fixture_empty(&arena);
     AWAIT(dt_store_ping(store, NULL) == DT_OK); /* the previous test may have closed this session */
 }
 
 #define STORE_SUITE(prefix, shards)                                                                                    \
     static void open_store(void)                                                                                       \
     {                                                                                                                  \
-        mysql_fixture_open(&fx, prefix, shards, &store);                                                               \
+        mysql_fixture_open(prefix, shards, &store);                                                                    \
     }

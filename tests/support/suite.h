@@ -1,5 +1,5 @@
-/* A suite is a file of tests that ends with SUITE(). TEST(a_job_is_claimed_once) { … } defines a test and registers it, so that
- * none is forgotten. If many tests of a file share a rig, the file defines RIG_TEST(name) by TEST_OF. */
+/* A suite is a file of tests. TEST(a_job_is_claimed_once) { … } defines a test and registers it, so that none is forgotten. If
+ * many tests of a file share a rig, the file defines RIG_TEST(name) by TEST_OF. */
 #pragma once
 
 #include <setjmp.h>
@@ -27,6 +27,7 @@ extern void *suite_state;
 #define ARENA(name)  __attribute__((cleanup(dt_arena_clear))) struct dt_arena name = {0}
 #define STRBUF(name) __attribute__((cleanup(dt_strbuf_clear))) struct dt_strbuf name = {0}
 
+/* At the end of a suite that sets something up for all its tests. A suite without it needs no main(). */
 #define SUITE(setup, teardown)                                                                                         \
     int main(void)                                                                                                     \
     {                                                                                                                  \

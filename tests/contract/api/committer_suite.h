@@ -10,7 +10,6 @@
 #define ROWS 4
 
 struct fixture {
-    struct mysql_fixture mysql;
     dt_refclock ref;
     struct dt_session_env env;
     dt_topic_cache *topics;
@@ -60,14 +59,14 @@ static inline void start(struct fixture *f)
 {
     struct dt_error err = {0};
     const dt_clock *clock = dt_clock_system();
-    dt_store *store = mysql_fixture_store(&f->mysql);
+    dt_store *store = mysql_fixture_store();
     dt_refclock_init(&f->ref, clock);
-    f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = f->clock, .ref = &f->ref};
+    f->env = (struct dt_session_env){.config = &mysql_fixture.config, .clock = f->clock, .ref = &f->ref};
     dt_store_free(store);
-    OK(dt_store_new(&f->mysql.config, &f->ref, &store));
+    OK(dt_store_new(&mysql_fixture.config, &f->ref, &store));
     OK(dt_store_ping(store, &err));
     dt_store_free(store);
-    OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics));
+    OK(dt_topic_cache_new(&mysql_fixture.config, clock, &f->topics));
     OK(dt_index_writer_start(&f->env, f->topics, &f->index, &err));
     OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err));
 }
@@ -75,11 +74,11 @@ static inline void start(struct fixture *f)
 static inline void make(struct fixture *f)
 {
     f->clock = dt_clock_system();
-    mysql_fixture_make(&f->mysql, "committer");
-    mysql_fixture_migrate(&f->mysql);
+    mysql_fixture_make("committer");
+    mysql_fixture_migrate();
     /* Nobody listens there: no answer depends on Redis. */
-    free(f->mysql.config.redis_endpoints);
-    f->mysql.config.redis_endpoints = strdup("127.0.0.1:1");
+    free(mysql_fixture.config.redis_endpoints);
+    mysql_fixture.config.redis_endpoints = strdup("127.0.0.1:1");
 }
 
 static inline void drop(struct fixture *f)
@@ -91,7 +90,7 @@ static inline void drop(struct fixture *f)
         dt_index_writer_stop(f->index);
     dt_index_writer_free(f->index);
     dt_topic_cache_free(f->topics);
-    mysql_fixture_drop(&f->mysql);
+    mysql_fixture_drop();
 }
 
 static inline void submit_all(struct fixture *f, struct call *calls, size_t n)
@@ -110,10 +109,10 @@ static inline void await_all(struct call *calls, size_t n)
 }
 
 /* Whoever makes a job with the key "held" waits until ROLLBACK. */
-static inline void hold_key(struct fixture *f)
+static inline void hold_key(void)
 {
-    mysql_fixture_run(&f->mysql, "START TRANSACTION");
-    mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
+    run_sql("START TRANSACTION");
+    run_sql("INSERT INTO job_keys VALUES ('t', 'held', 1)");
 }
 
 /* n calls of so many rows each; the rows of all of them are to be freed. */

@@ -17,8 +17,7 @@ RIG_TEST(a_unit_is_committed_and_answered_once)
         assert_int_equal(row->outcome, DT_INSERT_CREATED);
         assert_true(dt_str_is(row->job.retry, DT_RETRY_DEFAULT));
         assert_int_equal(row->job.ack_timeout_ms, DT_ACK_TIMEOUT_DEFAULT_MS);
-        assert_int_equal(
-            mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs WHERE id = %lld", (long long)row->job.id), 1);
+        assert_sql_number(1, "SELECT COUNT(*) FROM jobs WHERE id = %lld", (long long)row->job.id);
     }
     assert_true(call.rows[0].row.job.id != call.rows[1].row.job.id);
     dt_unit_clear(&call.unit);
@@ -28,8 +27,7 @@ RIG_TEST(a_job_copies_the_settings_that_its_topic_has_at_that_moment)
 {
     struct call call;
     start(f);
-    mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, retry, ack_timeout_ms, created_at, updated_at) VALUES "
-                                 "('t', '7s', 9000, 1, 1)");
+    run_sql("INSERT INTO topics (name, retry, ack_timeout_ms, created_at, updated_at) VALUES ('t', '7s', 9000, 1, 1)");
     prepare(f, &call, "t", 2);
     call.rows[1].row.job.retry = DT_STR_LIT("");
     call.rows[1].row.job.ack_timeout_ms = 1234;
@@ -49,16 +47,16 @@ RIG_TEST(the_first_job_makes_its_topic)
     prepare(f, &call, "new.topic", 1);
     submit(f, &call);
     assert_int_equal(call.rows[0].row.outcome, DT_INSERT_CREATED);
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM topics WHERE name = 'new.topic'"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM topics WHERE name = 'new.topic'");
     dt_unit_clear(&call.unit);
 }
 
 RIG_TEST(unknown_topics_are_refused_if_topics_are_not_created_on_demand)
 {
     struct call call;
-    f->mysql.config.topics_auto_create = false;
+    mysql_fixture.config.topics_auto_create = false;
     start(f);
-    mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, created_at, updated_at) VALUES ('known', 1, 1)");
+    run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('known', 1, 1)");
     prepare(f, &call, "unknown", 3);
     call.rows[1].row.job.topic = DT_STR_LIT("known");
     submit(f, &call);
@@ -66,7 +64,7 @@ RIG_TEST(unknown_topics_are_refused_if_topics_are_not_created_on_demand)
     assert_int_equal(call.rows[0].row.outcome, DT_INSERT_NO_TOPIC);
     assert_int_equal(call.rows[1].row.outcome, DT_INSERT_CREATED);
     assert_int_equal(call.rows[2].row.outcome, DT_INSERT_NO_TOPIC);
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM jobs");
     dt_unit_clear(&call.unit);
 }
 
@@ -74,8 +72,7 @@ RIG_TEST(only_the_job_that_does_not_fit_its_topic_is_refused)
 {
     struct call call;
     start(f);
-    mysql_fixture_run(&f->mysql,
-                      "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('h', 'http', 1, 1)");
+    run_sql("INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('h', 'http', 1, 1)");
     prepare(f, &call, "h", 4);
     for (size_t i = 1; i < 4; i++)
         call.rows[i].row.job.callback_url = DT_STR_LIT("http://a/");
@@ -89,7 +86,7 @@ RIG_TEST(only_the_job_that_does_not_fit_its_topic_is_refused)
         if (pointers[i])
             assert_string_equal(call.rows[i].misfit.pointer, pointers[i]);
     }
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs WHERE callback_url = 'http://a/'"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM jobs WHERE callback_url = 'http://a/'");
     dt_unit_clear(&call.unit);
 }
 
@@ -97,7 +94,7 @@ RIG_TEST(only_rows_of_a_topic_that_clashes_in_kafka_are_refused)
 {
     struct call call;
     start(f);
-    mysql_fixture_run(&f->mysql, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a.b', 1, 1)");
+    run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('a.b', 1, 1)");
     prepare(f, &call, "a_b", 3);
     call.rows[1].row.job.topic = DT_STR_LIT("a.b");
     submit(f, &call);
@@ -111,16 +108,16 @@ RIG_TEST(only_rows_of_a_topic_that_clashes_in_kafka_are_refused)
 
 #define AHEAD_OF_THE_CLOCK INT64_C(1000000000000000)
 
-static void set_next_number(struct fixture *f, int64_t number)
+static void set_next_number(int64_t number)
 {
-    mysql_fixture_run(&f->mysql, "UPDATE id_sequence SET next_id = %lld", (long long)number);
+    run_sql("UPDATE id_sequence SET next_id = %lld", (long long)number);
 }
 
 RIG_TEST(ids_repeated_by_a_restored_server_are_replaced)
 {
     struct call call;
     start(f);
-    set_next_number(f, AHEAD_OF_THE_CLOCK);
+    set_next_number(AHEAD_OF_THE_CLOCK);
     prepare(f, &call, "t", 1);
     submit(f, &call);
     int64_t taken = call.rows[0].row.job.id;
@@ -128,9 +125,9 @@ RIG_TEST(ids_repeated_by_a_restored_server_are_replaced)
     dt_committer_stop(f->committer);
     dt_committer_free(f->committer);
     f->committer = NULL;
-    set_next_number(f, AHEAD_OF_THE_CLOCK);
+    set_next_number(AHEAD_OF_THE_CLOCK);
     struct dt_error err = {0};
-    f->mysql.config.api_committers = 1;
+    mysql_fixture.config.api_committers = 1;
     OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err));
     prepare(f, &call, "t", 3);
     submit(f, &call);
@@ -139,7 +136,7 @@ RIG_TEST(ids_repeated_by_a_restored_server_are_replaced)
         assert_int_equal(call.rows[i].row.outcome, DT_INSERT_CREATED);
         assert_true(call.rows[i].row.job.id != taken);
     }
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 4);
+    assert_sql_number(4, "SELECT COUNT(*) FROM jobs");
     dt_unit_clear(&call.unit);
 }
 
@@ -148,16 +145,16 @@ RIG_TEST(a_restored_server_hands_out_no_block_of_ids_twice)
     struct dt_error err = {0};
     dt_committer *other = NULL;
     struct call before, after, others;
-    f->mysql.config.api_committers = 1;
+    mysql_fixture.config.api_committers = 1;
     start(f);
-    int64_t copy = mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence");
+    int64_t copy = sql_number("SELECT next_id FROM id_sequence");
     prepare(f, &before, "t", 3);
     submit(f, &before);
     /* Until the server's clock has passed what was given out: a restore takes longer. */
-    const int64_t number = mysql_fixture_number(&f->mysql, "SELECT next_id FROM id_sequence");
-    AWAIT(mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") >= number);
-    set_next_number(f, copy);
-    mysql_fixture_run(&f->mysql, "DELETE FROM jobs"); /* done, and moved to history */
+    const int64_t number = sql_number("SELECT next_id FROM id_sequence");
+    AWAIT(sql_number("SELECT " DT_SQL_NOW_MS " * 16") >= number);
+    set_next_number(copy);
+    run_sql("DELETE FROM jobs"); /* done, and moved to history */
     OK(dt_committer_start(&f->env, f->topics, f->index, &other, &err));
     prepare(f, &others, "t", 3);
     dt_committer_submit(other, &others.unit);
@@ -187,7 +184,7 @@ RIG_TEST(an_expired_unit_is_answered_and_inserts_nothing)
     late.unit.deadline_us = 1;
     submit(f, &late);
     assert_int_equal(late.unit.status, DT_UNAVAILABLE);
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 0);
+    assert_sql_number(0, "SELECT COUNT(*) FROM jobs");
     dt_unit_clear(&late.unit);
 }
 
@@ -206,8 +203,8 @@ RIG_TEST(a_full_queue_refuses_and_loses_nothing)
     enum { CALLS = 400 };
     static struct call calls[CALLS];
     int ok = 0, full = 0;
-    f->mysql.config.api_queue_jobs = 100;
-    f->mysql.config.api_committers = 1;
+    mysql_fixture.config.api_queue_jobs = 100;
+    mysql_fixture.config.api_committers = 1;
     start(f);
     for (int i = 0; i < CALLS; i++)
         prepare(f, &calls[i], "t", ROWS);
@@ -222,7 +219,7 @@ RIG_TEST(a_full_queue_refuses_and_loses_nothing)
     assert_int_equal(ok + full, CALLS);
     assert_true(ok >= 25);
     assert_true(full > 0);
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), ok * ROWS);
+    assert_sql_number(ok * ROWS, "SELECT COUNT(*) FROM jobs");
 }
 
 /* Many bursts that each nearly fill the queue: what has left it counts no longer. */
@@ -240,16 +237,16 @@ static void bursts(struct fixture *f)
 
 RIG_TEST(committed_jobs_free_their_room_in_the_queue)
 {
-    f->mysql.config.api_queue_jobs = 100;
-    f->mysql.config.api_committers = 1;
+    mysql_fixture.config.api_queue_jobs = 100;
+    mysql_fixture.config.api_committers = 1;
     start(f);
     bursts(f);
 }
 
 RIG_TEST(committed_bytes_free_their_room_in_the_queue)
 {
-    f->mysql.config.api_queue_bytes = (int64_t)(100 * (sizeof(struct dt_create) + 8));
-    f->mysql.config.api_committers = 1;
+    mysql_fixture.config.api_queue_bytes = (int64_t)(100 * (sizeof(struct dt_create) + 8));
+    mysql_fixture.config.api_committers = 1;
     start(f);
     bursts(f);
 }
@@ -259,19 +256,19 @@ RIG_TEST(if_mysql_fails_queued_requests_fail_with_the_running_one)
 {
     enum { QUEUED = 3 };
     static struct call first, held, queued[QUEUED];
-    f->mysql.config.api_committers = 1;
+    mysql_fixture.config.api_committers = 1;
     start(f);
     prepare(f, &first, "t", 1);
     submit(f, &first); /* makes the topic */
     prepare(f, &held, "t", 1);
     held.rows[0].row.job.key = DT_STR_LIT("held");
-    hold_key(f);
+    hold_key();
     submit_all(f, &held, 1);
-    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    mysql_fixture_await_lock_waits(1);
     for (int i = 0; i < QUEUED; i++)
         prepare(f, &queued[i], "t", 1);
     submit_all(f, queued, QUEUED);
-    mysql_fixture_kill_sessions(&f->mysql);
+    mysql_fixture_kill_sessions();
     AWAIT_ANSWER(&held.answers);
     assert_int_not_equal(held.unit.status, DT_OK);
     for (int i = 0; i < QUEUED; i++) {
@@ -279,8 +276,8 @@ RIG_TEST(if_mysql_fails_queued_requests_fail_with_the_running_one)
         assert_int_equal(queued[i].unit.status, DT_UNAVAILABLE);
         dt_unit_clear(&queued[i].unit);
     }
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 1);
+    run_sql("ROLLBACK");
+    assert_sql_number(1, "SELECT COUNT(*) FROM jobs");
     dt_unit_clear(&held.unit);
     dt_unit_clear(&first.unit);
 }
@@ -292,7 +289,7 @@ RIG_TEST(large_jobs_are_committed_in_a_batch_of_their_own)
     char *payload = malloc(PAYLOAD);
     assert_non_null(payload);
     memset(payload, '7', PAYLOAD);
-    f->mysql.config.api_committers = 1;
+    mysql_fixture.config.api_committers = 1;
     start(f);
     for (int i = 0; i < CALLS; i++) {
         prepare(f, &calls[i], "t", ROWS);
@@ -301,9 +298,9 @@ RIG_TEST(large_jobs_are_committed_in_a_batch_of_their_own)
     }
     submit_all(f, calls, CALLS); /* while the first is committed, the others gather */
     await_all(calls, CALLS);
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), CALLS * ROWS);
+    assert_sql_number(CALLS * ROWS, "SELECT COUNT(*) FROM jobs");
     assert_true((CALLS - 1) * ROWS * (size_t)PAYLOAD > 2 * DT_COMMIT_BYTES);
-    assert_true(mysql_fixture_number(&f->mysql, "SELECT COUNT(DISTINCT created_at) FROM jobs") > 2);
+    assert_true(sql_number("SELECT COUNT(DISTINCT created_at) FROM jobs") > 2);
     free(payload);
 }
 
@@ -326,7 +323,7 @@ RIG_TEST(stopping_commits_the_queue_and_refuses_new_units)
     prepare(f, &after, "t", 1);
     submit(f, &after);
     assert_int_equal(after.unit.status, DT_SHUTDOWN);
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), CALLS);
+    assert_sql_number(CALLS, "SELECT COUNT(*) FROM jobs");
     dt_committer_free(f->committer);
     f->committer = NULL;
 }
@@ -364,7 +361,5 @@ RIG_TEST(many_threads_at_once_get_each_row_once)
         pthread_join(threads[i], &ok);
         assert_int_equal((intptr_t)ok, EACH);
     }
-    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), SUBMITTERS * EACH);
+    assert_sql_number(SUBMITTERS * EACH, "SELECT COUNT(*) FROM jobs");
 }
-
-SUITE(NULL, NULL)

@@ -33,9 +33,9 @@ static void hold_committer(struct fixture *f, struct call *held)
     dt_unit_clear(&held->unit);
     prepare(f, held, "t", 1);
     held->rows[0].row.job.key = DT_STR_LIT("held");
-    hold_key(f);
+    hold_key();
     submit_all(f, held, 1);
-    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    mysql_fixture_await_lock_waits(1);
     answers_in_all = 0;
 }
 
@@ -45,15 +45,15 @@ RIG_TEST(a_single_job_does_not_wait_for_batches)
 {
     enum { BATCHES = 40, BATCH = 200 };
     static struct call batches[BATCHES], single, held;
-    f->mysql.config.api_committers = 1;
-    f->mysql.config.api_commit_jobs = BATCH;
+    mysql_fixture.config.api_committers = 1;
+    mysql_fixture.config.api_commit_jobs = BATCH;
     start(f);
     hold_committer(f, &held);
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     prepare(f, &single, "t", 1);
     submit_all(f, batches, BATCHES);
     submit_all(f, &single, 1);
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    run_sql("ROLLBACK");
     await_all(&held, 1);
     await_all(&single, 1);
     await_all(batches, BATCHES);
@@ -65,9 +65,9 @@ RIG_TEST(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs)
 {
     enum { COMMITTERS = 3, BATCH = 20 };
     static struct call batches[COMMITTERS], single, first;
-    f->mysql.config.api_committers = COMMITTERS;
-    f->mysql.config.api_commit_jobs = BATCH;
-    f->mysql.config.mysql_lock_timeout = DT_MINUTE; /* the lock is held as long as this test looks */
+    mysql_fixture.config.api_committers = COMMITTERS;
+    mysql_fixture.config.api_commit_jobs = BATCH;
+    mysql_fixture.config.mysql_lock_timeout = DT_MINUTE; /* the lock is held as long as this test looks */
     start(f);
     struct dt_create *rows = prepare_many(f, batches, COMMITTERS, BATCH);
     for (size_t i = 0; i < COMMITTERS; i++)
@@ -76,14 +76,14 @@ RIG_TEST(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs)
     prepare(f, &first, "t", 1);
     submit(f, &first); /* makes the topic */
     dt_unit_clear(&first.unit);
-    hold_key(f);
+    hold_key();
     submit_all(f, batches, COMMITTERS);
-    mysql_fixture_await_lock_waits(&f->mysql, COMMITTERS - 1);
+    mysql_fixture_await_lock_waits(COMMITTERS - 1);
     submit(f, &single);
     assert_int_equal(single.unit.status, DT_OK);
     for (size_t i = 0; i < COMMITTERS; i++)
         assert_int_equal(atomic_load(&batches[i].answers), 0);
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    run_sql("ROLLBACK");
     await_all(batches, COMMITTERS);
     dt_unit_clear(&single.unit);
     free(rows);
@@ -96,9 +96,9 @@ static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, in
     enum { BATCHES = 2, BATCH = 20, GATHERED_US = 100000 }; /* long enough for a commit to begin after another */
     static struct call batches[BATCHES], one, after;
     stop_clock(f);
-    f->mysql.config.api_committers = 4;
-    f->mysql.config.api_commit_jobs = 20;
-    f->mysql.config.mysql_lock_timeout = DT_MINUTE; /* as above */
+    mysql_fixture.config.api_committers = 4;
+    mysql_fixture.config.api_commit_jobs = 20;
+    mysql_fixture.config.mysql_lock_timeout = DT_MINUTE; /* as above */
     start(f);
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     for (size_t i = 0; i < BATCHES; i++)
@@ -107,16 +107,16 @@ static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, in
     one.unit.of_batch = row_is_of_batch;
     prepare(f, &after, "t", 1);
     after.unit.of_batch = row_is_of_batch;
-    hold_key(f);
+    hold_key();
     submit(f, &one);
     submit_all(f, batches, BATCHES);
-    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    mysql_fixture_await_lock_waits(1);
     stopped_us += GATHERED_US;
-    mysql_fixture_await_lock_waits(&f->mysql, n);
+    mysql_fixture_await_lock_waits(n);
     if (n < BATCHES)
         submit(f, &after); /* threads are free: one would have taken the second batch first */
-    assert_int_equal(mysql_fixture_lock_waits(&f->mysql), n);
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    assert_int_equal(mysql_fixture_lock_waits(), n);
+    run_sql("ROLLBACK");
     await_all(batches, 1);
     stopped_us += 1000000;
     await_all(&batches[1], 1);
@@ -145,13 +145,13 @@ RIG_TEST(while_single_jobs_arrive_a_commit_of_batches_is_at_most_a_large_unit)
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     rows[(BATCHES - 1) * BATCH].row.job.key = DT_STR_LIT("held");
     prepare(f, &single, "t", 1);
-    hold_key(f);
+    hold_key();
     submit(f, &single);
     submit_all(f, batches, BATCHES);
     await_all(batches, BATCHES - 1);
-    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    mysql_fixture_await_lock_waits(1);
     assert_int_equal(batches[BATCHES - 1].answers, 0);
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    run_sql("ROLLBACK");
     await_all(&batches[BATCHES - 1], 1);
     dt_unit_clear(&single.unit);
     free(rows);
@@ -167,13 +167,13 @@ RIG_TEST(while_single_jobs_arrive_batches_pause_after_each_commit)
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     rows[0].row.job.key = DT_STR_LIT("held");
     prepare(f, &single, "t", 1);
-    hold_key(f);
+    hold_key();
     prepare(f, &after, "t", 1);
     submit(f, &single);
     submit_all(f, batches, BATCHES);
-    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    mysql_fixture_await_lock_waits(1);
     stopped_us += TOOK_US;
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    run_sql("ROLLBACK");
     await_all(batches, 1);
     submit(f, &after); /* single jobs do not rest */
     assert_int_equal(batches[1].answers, 0);
@@ -190,8 +190,8 @@ RIG_TEST(a_batch_is_committed_however_many_single_jobs_arrive)
 {
     enum { SINGLES = 1200, BATCH = 20 };
     static struct call singles[SINGLES], batch, held;
-    f->mysql.config.api_committers = 1;
-    f->mysql.config.api_commit_jobs = BATCH;
+    mysql_fixture.config.api_committers = 1;
+    mysql_fixture.config.api_commit_jobs = BATCH;
     start(f);
     hold_committer(f, &held);
     struct dt_create *rows = prepare_many(f, &batch, 1, BATCH);
@@ -200,12 +200,10 @@ RIG_TEST(a_batch_is_committed_however_many_single_jobs_arrive)
     submit_all(f, singles, SINGLES / 2);
     submit_all(f, &batch, 1);
     submit_all(f, singles + SINGLES / 2, SINGLES / 2);
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    run_sql("ROLLBACK");
     await_all(&batch, 1);
     await_all(&held, 1);
     await_all(singles, SINGLES);
     assert_in_range(batch.place, 1, SINGLES / 2);
     free(rows);
 }
-
-SUITE(NULL, NULL)

@@ -9,7 +9,6 @@
 #define IDS INT64_C(1000)
 
 struct fixture {
-    struct mysql_fixture mysql;
     dt_refclock ref;
     struct dt_session_env env;
     dt_topic_cache *topics;
@@ -45,17 +44,17 @@ static void make(struct fixture *f)
 {
     struct dt_error err = {0};
     const dt_clock *clock = dt_clock_system();
-    mysql_fixture_make(&f->mysql, "results_batcher");
-    mysql_fixture_migrate(&f->mysql);
-    free(f->mysql.config.redis_endpoints); /* nobody listens there: no answer depends on Redis */
-    f->mysql.config.redis_endpoints = strdup("127.0.0.1:1");
+    mysql_fixture_make("results_batcher");
+    mysql_fixture_migrate();
+    free(mysql_fixture.config.redis_endpoints); /* nobody listens there: no answer depends on Redis */
+    mysql_fixture.config.redis_endpoints = strdup("127.0.0.1:1");
     dt_store *store;
     dt_refclock_init(&f->ref, clock);
-    f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = clock, .ref = &f->ref};
-    OK(dt_store_new(&f->mysql.config, &f->ref, &store));
+    f->env = (struct dt_session_env){.config = &mysql_fixture.config, .clock = clock, .ref = &f->ref};
+    OK(dt_store_new(&mysql_fixture.config, &f->ref, &store));
     OK(dt_store_ping(store, &err));
     dt_store_free(store);
-    OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics));
+    OK(dt_topic_cache_new(&mysql_fixture.config, clock, &f->topics));
     OK(dt_index_writer_start(&f->env, f->topics, &f->index, &err));
     OK(dt_results_batcher_start(&f->env, f->topics, f->index, &f->results, &err));
 }
@@ -68,7 +67,7 @@ static void drop(struct fixture *f)
     dt_index_writer_stop(f->index);
     dt_index_writer_free(f->index);
     dt_topic_cache_free(f->topics);
-    mysql_fixture_drop(&f->mysql);
+    mysql_fixture_drop();
 }
 
 #define RIG_TEST(name) TEST_ON(struct fixture, f, name, make, drop)
@@ -76,8 +75,8 @@ static void drop(struct fixture *f)
 RIG_TEST(each_report_gets_its_outcome)
 {
     struct call calls[5];
-    job_row_dispatched(&f->mysql, IDS + 1, 1, 0);
-    job_row_dispatched(&f->mysql, IDS + 2, 3, 0);
+    job_row_dispatched(IDS + 1, 1, 0);
+    job_row_dispatched(IDS + 2, 3, 0);
     report(f, &calls[0], IDS + 1, 1, DT_RESULT_SUCCEEDED);
     report(f, &calls[1], IDS + 1, 1, DT_RESULT_SUCCEEDED);
     report(f, &calls[2], IDS + 2, 2, DT_RESULT_FAILED);
@@ -90,15 +89,16 @@ RIG_TEST(each_report_gets_its_outcome)
         assert_int_equal(calls[i].reports.status, DT_OK);
         assert_int_equal(calls[i].apply.outcome, expected[i]);
     }
-    assert_job(&f->mysql, IDS + 1, "state", "succeeded");
-    assert_job(&f->mysql, IDS + 2, "state", "dead");
+    assert_job(IDS + 1, "state", "succeeded");
+    assert_job(IDS + 2, "state", "dead");
 }
 
 RIG_TEST(applied_reports_free_their_room_in_the_queue)
 {
     enum { ROUNDS = 22, BURST = 1000 }; /* more than the queue takes, a burst at a time */
     struct call *calls = calloc(BURST, sizeof *calls);
-    f->mysql.config.results_batch = f->mysql.config.results_batch < BURST ? f->mysql.config.results_batch : BURST;
+    mysql_fixture.config.results_batch =
+        mysql_fixture.config.results_batch < BURST ? mysql_fixture.config.results_batch : BURST;
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < BURST; i++)
             report(f, &calls[i], IDS + i, 1, DT_RESULT_SUCCEEDED);
@@ -116,10 +116,10 @@ RIG_TEST(a_full_queue_refuses_and_loses_nothing)
     enum { CALLS = 20000 + 3 * 2000 }; /* the queue, what a batch may have taken from it, and more */
     struct call *calls = calloc(CALLS, sizeof *calls);
     int ok = 0, full = 0;
-    mysql_fixture_run(&f->mysql, "LOCK TABLES jobs WRITE"); /* the first batch waits, the others gather */
+    run_sql("LOCK TABLES jobs WRITE"); /* the first batch waits, the others gather */
     for (int i = 0; i < CALLS; i++)
         report(f, &calls[i], IDS, 1, DT_RESULT_SUCCEEDED);
-    mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
+    run_sql("UNLOCK TABLES");
     for (int i = 0; i < CALLS; i++) {
         AWAIT_ANSWER(&calls[i].answers);
         ok += calls[i].reports.status == DT_OK;
@@ -184,8 +184,8 @@ static void await_unit(struct unit *unit, dt_status status)
 
 RIG_TEST(results_of_one_request_are_answered_together)
 {
-    job_row_dispatched(&f->mysql, IDS + 1, 1, 0);
-    job_row_dispatched(&f->mysql, IDS + 2, 1, 0);
+    job_row_dispatched(IDS + 1, 1, 0);
+    job_row_dispatched(IDS + 2, 1, 0);
     assert_int_equal(dt_results_batcher_unit(f->results), UNIT);
     struct unit *first = submit_unit(f, IDS, 3, NULL);
     struct unit *again = submit_unit(f, IDS + 2, UNIT, NULL);
@@ -203,11 +203,11 @@ RIG_TEST(results_of_one_request_are_answered_together)
 RIG_TEST(a_caller_reports_on_topics_that_it_sees)
 {
     struct dt_str others[] = {DT_STR_LIT("mail."), DT_STR_LIT("order-")}, ours[] = {DT_STR_LIT("ord")};
-    job_row_dispatched(&f->mysql, IDS + 1, 1, 0); /* of the topic orders */
+    job_row_dispatched(IDS + 1, 1, 0); /* of the topic orders */
     struct unit *stranger = submit_unit(f, IDS + 1, 1, &(struct dt_topic_bound){others, 2});
     await_unit(stranger, DT_OK);
     assert_int_equal(stranger->v[0].outcome, DT_OUTCOME_UNKNOWN_JOB);
-    assert_job(&f->mysql, IDS + 1, "state", "dispatched");
+    assert_job(IDS + 1, "state", "dispatched");
     struct unit *owner = submit_unit(f, IDS + 1, 1, &(struct dt_topic_bound){ours, 1});
     await_unit(owner, DT_OK);
     assert_int_equal(owner->v[0].outcome, DT_OUTCOME_APPLIED);
@@ -222,12 +222,12 @@ RIG_TEST(a_single_report_overtakes_reports_of_batches)
     struct unit *units[UNITS];
     struct call alone;
     int before = 0;
-    job_row_dispatched(&f->mysql, IDS, 1, 0);
-    mysql_fixture_run(&f->mysql, "LOCK TABLES jobs WRITE");
+    job_row_dispatched(IDS, 1, 0);
+    run_sql("LOCK TABLES jobs WRITE");
     for (int i = 0; i < UNITS; i++)
         units[i] = submit_unit(f, IDS + 1, UNIT, NULL);
     report(f, &alone, IDS, 1, DT_RESULT_SUCCEEDED);
-    mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
+    run_sql("UNLOCK TABLES");
     AWAIT_ANSWER(&alone.answers);
     for (int i = 0; i < UNITS; i++)
         before += atomic_load(&units[i]->answers);
@@ -244,10 +244,10 @@ RIG_TEST(a_request_larger_than_the_queue_is_refused_as_a_whole)
     enum { UNITS = DT_RESULTS_QUEUE / UNIT + 4 };
     struct unit *units[UNITS];
     int full = 0;
-    mysql_fixture_run(&f->mysql, "LOCK TABLES jobs WRITE");
+    run_sql("LOCK TABLES jobs WRITE");
     for (int i = 0; i < UNITS; i++)
         units[i] = submit_unit(f, IDS, UNIT, NULL);
-    mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
+    run_sql("UNLOCK TABLES");
     for (int i = 0; i < UNITS; i++) {
         AWAIT_ANSWER(&units[i]->answers);
         if (units[i]->reports.status != DT_FULL)
@@ -257,5 +257,3 @@ RIG_TEST(a_request_larger_than_the_queue_is_refused_as_a_whole)
     }
     assert_true(full >= 1 && full <= 4);
 }
-
-SUITE(NULL, NULL)

@@ -15,7 +15,6 @@ static struct dt_error err;
 static const struct dt_caller anybody = {.scopes = DT_SCOPE_WRITE | DT_SCOPE_ALL_TOPICS};
 
 struct rig {
-    struct mysql_fixture fx;
     dt_topic_cache *cache;
     dt_store *store;
 };
@@ -32,8 +31,8 @@ static void make(void)
     static const dt_clock clock = {.mono_us = ticks};
     static struct rig rig;
     memset(&rig, 0, sizeof(rig));
-    mysql_fixture_open(&rig.fx, "topic_cache", 0, &rig.store);
-    OK(dt_topic_cache_new(&rig.fx.config, &clock, &rig.cache));
+    mysql_fixture_open("topic_cache", 0, &rig.store);
+    OK(dt_topic_cache_new(&mysql_fixture.config, &clock, &rig.cache));
     suite_state = &rig;
 }
 
@@ -42,7 +41,7 @@ static void drop(void)
     struct rig *rig = suite_state;
     dt_topic_cache_free(rig->cache);
     dt_store_free(rig->store);
-    mysql_fixture_drop(&rig->fx);
+    mysql_fixture_drop();
 }
 
 /* A counter of the store's own session. */
@@ -149,18 +148,18 @@ RIG_TEST(requests_that_wait_together_share_one_read)
     struct changer changer = {.cache = rig->cache};
     int64_t asked = 0;
     for (size_t i = 0; i < READERS; i++) {
-        readers[i] = (struct reader){.rig = rig, .store = mysql_fixture_store(&rig->fx)};
+        readers[i] = (struct reader){.rig = rig, .store = mysql_fixture_store()};
         OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, readers[i].store, &err));
         readers[i].asked = counted(readers[i].store, "Com_stmt_execute");
     }
-    mysql_fixture_run(&rig->fx, "LOCK TABLES installation WRITE");
+    run_sql("LOCK TABLES installation WRITE");
     dt_topic_cache_invalidate(rig->cache);
     for (size_t i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_topics, &readers[i]), 0);
     AWAIT(sleep_all(readers) && sleep_all(readers)); /* one reads, the others wait for it */
     assert_int_equal(pthread_create(&changer.thread, NULL, change_all_the_time, &changer), 0);
     AWAIT(changer.changes > 1);
-    mysql_fixture_run(&rig->fx, "UNLOCK TABLES");
+    run_sql("UNLOCK TABLES");
     for (size_t i = 0; i < READERS; i++)
         pthread_join(readers[i].thread, NULL);
     changer.stop = true;
@@ -225,17 +224,17 @@ RIG_TEST(no_more_topics_are_created_together_than_the_limit_allows)
     struct dt_topic_wish wishes[40];
     char names[40][32];
     size_t made = 0;
-    int64_t usual = rig->fx.config.limits_topics;
-    rig->fx.config.limits_topics = mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics") + 23;
+    int64_t usual = mysql_fixture.config.limits_topics;
+    mysql_fixture.config.limits_topics = sql_number("SELECT COUNT(*) FROM topics") + 23;
     OK(dt_topic_cache_refresh(rig->cache, DT_SNAPSHOT_TOPICS, rig->store, &err));
     size_t n = wish_for(wishes, names, 40, "bound");
     OK(dt_topic_cache_ensure(rig->cache, rig->store, wishes, n, &err));
     for (size_t i = 0; i < n; i++)
         made += wishes[i].status == DT_OK;
     assert_int_equal(made, 23);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics WHERE name LIKE 'bound%%'"), 23);
+    assert_sql_number(23, "SELECT COUNT(*) FROM topics WHERE name LIKE 'bound%%'");
     assert_string_equal(wishes[n - 1].reason, dt_topic_cache_refusal(rig->cache, DT_TOPIC_LIMIT));
-    rig->fx.config.limits_topics = usual;
+    mysql_fixture.config.limits_topics = usual;
 }
 
 SUITE(make, drop)

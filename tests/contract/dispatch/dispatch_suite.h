@@ -18,7 +18,6 @@
 #define HOUR   INT64_C(3600000)
 
 struct rig {
-    struct mysql_fixture fx;
     dt_store *store, *other;
     struct dt_shard_map map;
     dt_topic_snapshot *snapshot;
@@ -36,8 +35,8 @@ struct rig {
 
 static inline void open_rig(struct rig *rig, unsigned shards)
 {
-    mysql_fixture_open(&rig->fx, "dispatch", shards, &rig->store);
-    rig->other = mysql_fixture_store(&rig->fx);
+    mysql_fixture_open("dispatch", shards, &rig->store);
+    rig->other = mysql_fixture_store();
     rig->writable = DT_WRITABLE_YES;
     rig->next_id = INT64_C(690) << 40;
     dt_shard_map_init(&rig->map, 1, shards);
@@ -47,7 +46,7 @@ static inline void open_rig(struct rig *rig, unsigned shards)
 static inline void setup(struct rig *rig)
 {
     open_rig(rig, SHARDS);
-    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
+    run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
 }
 
 static inline void teardown(struct rig *rig)
@@ -58,12 +57,12 @@ static inline void teardown(struct rig *rig)
     dt_inflight_clear(&rig->flight);
     dt_store_free(rig->store);
     dt_store_free(rig->other);
-    mysql_fixture_drop(&rig->fx);
+    mysql_fixture_drop();
 }
 
-static inline int64_t now_ms(struct rig *rig)
+static inline int64_t now_ms(void)
 {
-    return mysql_fixture_number(&rig->fx, "SELECT " DT_SQL_NOW_MS);
+    return sql_number("SELECT " DT_SQL_NOW_MS);
 }
 
 /* A scheduled job of shard 0, due at the time given. */
@@ -72,13 +71,10 @@ static inline int64_t job_of(struct rig *rig, const char *topic, int64_t due_ms)
     do
         rig->next_id++;
     while (dt_shard_of(&rig->map, rig->next_id) != 0);
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-                      "updated_at, maker,"
-                      " digest, payload) VALUES (%lld, '%s', 'scheduled', %lld, %lld, %d, '15s', 60000, 0, 0, 1, "
-                      "REPEAT('d', 16), '{}')",
-                      (long long)rig->next_id, topic, (long long)due_ms, (long long)due_ms,
-                      due_ms < dt_near_end_ms(now_ms(rig)));
+    run_sql("INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, "
+            "maker, digest, payload) VALUES (%lld, '%s', 'scheduled', %lld, %lld, %d, '15s', 60000, 0, 0, 1, "
+            "REPEAT('d', 16), '{}')",
+            (long long)rig->next_id, topic, (long long)due_ms, (long long)due_ms, due_ms < dt_near_end_ms(now_ms()));
     return rig->next_id;
 }
 
@@ -87,9 +83,9 @@ static inline int64_t job(struct rig *rig, int64_t due_ms)
     return job_of(rig, "t", due_ms);
 }
 
-static inline int64_t field(struct rig *rig, const char *column, int64_t id)
+static inline int64_t field(const char *column, int64_t id)
 {
-    return mysql_fixture_number(&rig->fx, "SELECT %s FROM jobs WHERE id = %lld", column, (long long)id);
+    return sql_number("SELECT %s FROM jobs WHERE id = %lld", column, (long long)id);
 }
 
 static inline void take_over(struct rig *rig, int64_t token)

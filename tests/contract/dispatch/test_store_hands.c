@@ -28,13 +28,13 @@ static void begin(void)
 {
     empty_tables();
     dt_shard_map_init(&map, 1, SHARDS);
-    mysql_fixture_run(&fx, "DELETE FROM hands");
-    mysql_fixture_run(&fx, "DELETE FROM hand_owners");
-    mysql_fixture_run(&fx, "DELETE FROM topics");
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, delivery, callback_url, created_at, updated_at) VALUES "
-                           "('h', 'http', 'http://127.0.0.1:1/', 0, 0)");
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('k', 0, 0)");
-    mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
+    run_sql("DELETE FROM hands");
+    run_sql("DELETE FROM hand_owners");
+    run_sql("DELETE FROM topics");
+    run_sql("INSERT INTO topics (name, delivery, callback_url, created_at, updated_at) VALUES ('h', 'http', "
+            "'http://127.0.0.1:1/', 0, 0)");
+    run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('k', 0, 0)");
+    run_sql("UPDATE installation SET topics_version = topics_version + 1");
     assert_int_equal(dt_topic_snapshot_new(&snapshot), DT_OK);
     next_id = INT64_C(690) << 40;
     places = 100;
@@ -58,7 +58,7 @@ static int64_t job(const char *topic)
     do
         next_id++;
     while (dt_shard_of(&map, next_id) != 0);
-    job_row(&fx, next_id, "topic = '%s', next_at = 5, near = TRUE, retry = '15s'", topic);
+    job_row(next_id, "topic = '%s', next_at = 5, near = TRUE, retry = '15s'", topic);
     return next_id;
 }
 
@@ -127,7 +127,7 @@ static struct dt_hand_answer record(struct dt_hand_answer answer)
 
 static int64_t count(const char *of)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM %s", of);
+    return sql_number("SELECT COUNT(*) FROM %s", of);
 }
 
 /* ---- where callbacks go ---- */
@@ -137,9 +137,9 @@ FRESH_TEST(a_jobs_own_url_replaces_the_topics_for_small_and_large_jobs)
     int64_t small = job("h");
     int64_t large = job("h");
     int64_t plain = job("h");
-    mysql_fixture_run(&fx, "UPDATE jobs SET callback_url = 'http://own/' WHERE id IN (%lld, %lld)", (long long)small,
-                      (long long)large);
-    mysql_fixture_run(&fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)large);
+    run_sql("UPDATE jobs SET callback_url = 'http://own/' WHERE id IN (%lld, %lld)", (long long)small,
+            (long long)large);
+    run_sql("UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)large);
     const int64_t own[] = {small, large};
     for (size_t i = 0; i < 2; i++) {
         struct dt_leader_txn t = lead_one(own[i]);
@@ -156,7 +156,7 @@ FRESH_TEST(a_callback_without_a_place_at_its_host_names_the_host)
 {
     int64_t own = job("h");
     int64_t plain = job("h");
-    mysql_fixture_run(&fx, "UPDATE jobs SET callback_url = 'http://own:81/path' WHERE id = %lld", (long long)own);
+    run_sql("UPDATE jobs SET callback_url = 'http://own:81/path' WHERE id = %lld", (long long)own);
     places = 0;
     struct dt_leader_txn t = lead_one(own);
     assert_true(dt_str_is(t.seen.v[0].hold, "h"));
@@ -170,15 +170,15 @@ FRESH_TEST(a_callback_without_a_place_at_its_host_names_the_host)
 FRESH_TEST(a_job_without_a_url_is_claimed_so_that_it_fails_with_a_reason)
 {
     int64_t id = job("h");
-    mysql_fixture_run(&fx, "UPDATE topics SET callback_url = NULL WHERE name = 'h'");
-    mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
+    run_sql("UPDATE topics SET callback_url = NULL WHERE name = 'h'");
+    run_sql("UPDATE installation SET topics_version = topics_version + 1");
     assert_int_equal(lead_one(id).hands.claimed.n, 1);
     assert_string_equal(asked_url, "");
 }
 
 static void let_owner_end(void)
 {
-    mysql_fixture_run(&fx, "UPDATE hand_owners SET renewed_at = renewed_at - timeout_ms");
+    run_sql("UPDATE hand_owners SET renewed_at = renewed_at - timeout_ms");
 }
 
 /* ---- claims ---- */
@@ -191,16 +191,15 @@ FRESH_TEST(a_callback_is_claimed_into_hands_and_not_into_the_list)
     assert_members(t.hands.claimed.jobs[0].claim, (id, ids[0]), (attempt, 1));
     assert_int_equal(t.batch.n, 1);
     assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
-    assert_job(&fx, ids[0], "CONCAT_WS(' ', state, attempt, claim_shard)", "dispatched 1 -1");
+    assert_job(ids[0], "CONCAT_WS(' ', state, attempt, claim_shard)", "dispatched 1 -1");
     assert_int_equal(count("hands WHERE attempt = 1 AND shard = 0 AND owner = 77"), 1);
-    assert_int_equal(
-        mysql_fixture_number(&fx, "SELECT COUNT(*) FROM shards WHERE inflight LIKE '%%%lld%%'", (long long)ids[0]), 0);
+    assert_sql_number(0, "SELECT COUNT(*) FROM shards WHERE inflight LIKE '%%%lld%%'", (long long)ids[0]);
 }
 
 FRESH_TEST(a_large_message_comes_with_its_claim)
 {
     int64_t id = job("h");
-    mysql_fixture_run(&fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE id = %lld", (long long)id);
+    run_sql("UPDATE jobs SET payload = REPEAT('x', 9000) WHERE id = %lld", (long long)id);
     struct dt_leader_txn t = lead_one(id);
     assert_int_equal(t.hands.claimed.n, 1);
     assert_int_equal(t.hands.claimed.jobs[0].payload.n, 9000);
@@ -214,7 +213,7 @@ FRESH_TEST(a_callback_without_a_place_is_held_and_claimed_later)
     assert_int_equal(t.hands.claimed.n, 1);
     assert_int_equal(t.hands.full, 1);
     assert_int_equal(t.seen.held, 1);
-    assert_job(&fx, ids[1], "state", "scheduled");
+    assert_job(ids[1], "state", "scheduled");
     places = 1;
     assert_int_equal(lead_one(ids[1]).hands.claimed.n, 1);
 }
@@ -226,8 +225,8 @@ FRESH_TEST(an_outcome_stores_the_answer_and_ends_the_attempt)
     int64_t good = claimed("h"), bad = claimed("h");
     assert_true(record(answer_of(good, 1, DT_RESULT_SUCCEEDED)).held);
     assert_int_equal(record(answer_of(bad, 1, DT_RESULT_FAILED)).apply.outcome, DT_OUTCOME_APPLIED);
-    assert_job(&fx, good, "CONCAT_WS(' ', state, http_status, duration_ms)", "succeeded 204 12");
-    assert_job(&fx, bad, "CONCAT_WS(' ', state, attempt_status, failures, http_status)", "scheduled failed 1 500");
+    assert_job(good, "CONCAT_WS(' ', state, http_status, duration_ms)", "succeeded 204 12");
+    assert_job(bad, "CONCAT_WS(' ', state, attempt_status, failures, http_status)", "scheduled failed 1 500");
     assert_int_equal(count("hands"), 0);
 }
 
@@ -238,7 +237,7 @@ FRESH_TEST(a_callback_answered_202_leaves_the_hands_and_stays_dispatched)
     answer.taken = true;
     answer.answer.http_status = 202;
     assert_true(record(answer).held);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, http_status)", "dispatched 202");
+    assert_job(id, "CONCAT_WS(' ', state, http_status)", "dispatched 202");
     assert_int_equal(count("hands"), 0);
 }
 
@@ -249,9 +248,9 @@ FRESH_TEST(an_outcome_of_an_attempt_that_is_not_in_our_hands_changes_nothing)
     other.owner = OWNER + 1;
     assert_false(record(other).held);
     assert_int_equal(count("hands"), 1);
-    mysql_fixture_run(&fx, "DELETE FROM hands");
+    run_sql("DELETE FROM hands");
     assert_false(record(late).held);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, COALESCE(http_status, 0))", "dispatched 0");
+    assert_job(id, "CONCAT_WS(' ', state, COALESCE(http_status, 0))", "dispatched 0");
 }
 
 FRESH_TEST(an_outcome_that_is_recorded_twice_is_applied_once)
@@ -259,7 +258,7 @@ FRESH_TEST(an_outcome_that_is_recorded_twice_is_applied_once)
     int64_t id = claimed("h");
     assert_true(record(answer_of(id, 1, DT_RESULT_FAILED)).held);
     assert_false(record(answer_of(id, 1, DT_RESULT_FAILED)).held);
-    assert_job(&fx, id, "failures", "1");
+    assert_job(id, "failures", "1");
 }
 
 FRESH_TEST(an_answer_after_a_report_frees_the_place_and_keeps_the_report)
@@ -271,7 +270,7 @@ FRESH_TEST(an_answer_after_a_report_frees_the_place_and_keeps_the_report)
     struct dt_hand_answer late = record(answer_of(id, 1, DT_RESULT_FAILED));
     assert_true(late.held);
     assert_int_equal(late.apply.outcome, DT_OUTCOME_STALE);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, http_status)", "succeeded 500");
+    assert_job(id, "CONCAT_WS(' ', state, http_status)", "succeeded 500");
     assert_int_equal(count("hands"), 0);
 }
 
@@ -304,7 +303,7 @@ FRESH_TEST(each_of_many_answers_is_recorded_for_its_own_job)
     for (int i = 0; i < MANY; i++) {
         char expected[64];
         snprintf(expected, sizeof(expected), "succeeded %d %d", i % 10 ? 204 : 200, i * 37);
-        assert_job(&fx, ids[i], "CONCAT_WS(' ', state, http_status, duration_ms)", expected);
+        assert_job(ids[i], "CONCAT_WS(' ', state, http_status, duration_ms)", expected);
     }
     assert_int_equal(count("hands"), 0);
 }
@@ -313,15 +312,15 @@ FRESH_TEST(only_attempts_still_in_hands_are_recorded_from_a_batch)
 {
     int64_t ids[] = {job("h"), job("h"), job("h")};
     assert_int_equal(lead(ids, 3).hands.claimed.n, 3);
-    mysql_fixture_run(&fx, "UPDATE hands SET owner = %d WHERE job_id = %lld", OWNER + 1, (long long)ids[1]);
+    run_sql("UPDATE hands SET owner = %d WHERE job_id = %lld", OWNER + 1, (long long)ids[1]);
     struct dt_hand_answer answers[] = {answer_of(ids[0], 1, DT_RESULT_SUCCEEDED),
                                        answer_of(ids[1], 1, DT_RESULT_SUCCEEDED),
                                        answer_of(ids[2], 1, DT_RESULT_FAILED)};
     OK(dt_store_hands_record(store, &map, answers, 3, &err));
     assert_true(answers[0].held && !answers[1].held && answers[2].held);
-    assert_job(&fx, ids[0], "state", "succeeded");
-    assert_job(&fx, ids[1], "CONCAT_WS(' ', state, http_status)", "dispatched 0");
-    assert_job(&fx, ids[2], "CONCAT_WS(' ', state, failures)", "scheduled 1");
+    assert_job(ids[0], "state", "succeeded");
+    assert_job(ids[1], "CONCAT_WS(' ', state, http_status)", "dispatched 0");
+    assert_job(ids[2], "CONCAT_WS(' ', state, failures)", "scheduled 1");
     assert_int_equal(count("hands"), 1);
 }
 
@@ -330,10 +329,10 @@ FRESH_TEST(only_attempts_still_in_hands_are_recorded_from_a_batch)
 FRESH_TEST(a_callback_in_progress_does_not_time_out)
 {
     int64_t id = claimed("h");
-    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)id);
+    run_sql("UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)id);
     assert_int_equal(lead_one(id).timed_out.n, 0);
-    assert_job(&fx, id, "state", "dispatched");
-    mysql_fixture_run(&fx, "DELETE FROM hands");
+    assert_job(id, "state", "dispatched");
+    run_sql("DELETE FROM hands");
     assert_int_equal(lead_one(id).timed_out.n, 1);
 }
 
@@ -341,13 +340,13 @@ FRESH_TEST(a_job_is_not_claimed_while_an_earlier_attempt_is_in_hands)
 {
     int64_t id = claimed("h");
     size_t done;
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', next_at = 5 WHERE id = %lld", (long long)id);
+    run_sql("UPDATE jobs SET state = 'scheduled', next_at = 5 WHERE id = %lld", (long long)id);
     OK(dt_store_promote(store, 5, 10, &done, &err));
     assert_int_equal(lead_one(id).hands.claimed.n, 0);
-    mysql_fixture_run(&fx, "UPDATE topics SET delivery = 'kafka'");
-    mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
+    run_sql("UPDATE topics SET delivery = 'kafka'");
+    run_sql("UPDATE installation SET topics_version = topics_version + 1");
     assert_int_equal(lead_one(id).batch.n, 0);
-    mysql_fixture_run(&fx, "DELETE FROM hands");
+    run_sql("DELETE FROM hands");
     assert_int_equal(lead_one(id).batch.n, 1);
 }
 
@@ -355,10 +354,10 @@ FRESH_TEST(a_cancel_is_too_late_while_an_earlier_attempt_is_in_hands)
 {
     struct dt_job row;
     int64_t id = claimed("h");
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled' WHERE id = %lld", (long long)id);
+    run_sql("UPDATE jobs SET state = 'scheduled' WHERE id = %lld", (long long)id);
     assert_int_equal(dt_store_cancel(store, id, false, &arena, &row, &err), DT_TOO_LATE);
     assert_true(row.unsettled);
-    mysql_fixture_run(&fx, "DELETE FROM hands");
+    run_sql("DELETE FROM hands");
     OK(dt_store_cancel(store, id, false, &arena, &row, &err));
 }
 
@@ -380,7 +379,7 @@ FRESH_TEST(if_an_owner_expired_its_attempt_is_lost_and_the_next_is_claimed_at_on
     assert_int_equal(t.hands.lost, 1);
     assert_int_equal(t.hands.claimed.n, 1);
     assert_int_equal(t.hands.claimed.jobs[0].claim.attempt, 2);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, attempt, failures)", "dispatched 2 0");
+    assert_job(id, "CONCAT_WS(' ', state, attempt, failures)", "dispatched 2 0");
     assert_int_equal(count("attempts WHERE status = 'lost' AND attempt = 1 AND finished_at > 0"), 1);
     assert_int_equal(count("hands WHERE owner = 78 AND attempt = 2"), 1);
     assert_false(record(answer_of(id, 1, DT_RESULT_SUCCEEDED)).held);
@@ -390,10 +389,10 @@ FRESH_TEST(a_lost_attempt_of_a_topic_that_is_paused_leaves_its_job_due)
 {
     int64_t id = claimed("h");
     let_owner_end();
-    mysql_fixture_run(&fx, "UPDATE topics SET paused = TRUE");
-    mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
+    run_sql("UPDATE topics SET paused = TRUE");
+    run_sql("UPDATE installation SET topics_version = topics_version + 1");
     assert_int_equal(lead_one(id).hands.lost, 1);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, attempt, attempt_status, failures)", "scheduled 1 lost 0");
+    assert_job(id, "CONCAT_WS(' ', state, attempt, attempt_status, failures)", "scheduled 1 lost 0");
     assert_int_equal(count("hands"), 0);
 }
 
@@ -405,7 +404,7 @@ FRESH_TEST(a_lost_attempt_without_a_place_for_the_next_leaves_its_job_due)
     struct dt_leader_txn t = lead_one(id);
     assert_int_equal(t.hands.lost, 1);
     assert_int_equal(t.seen.held, 1);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, attempt, attempt_status)", "scheduled 1 lost");
+    assert_job(id, "CONCAT_WS(' ', state, attempt, attempt_status)", "scheduled 1 lost");
 }
 
 FRESH_TEST(a_lost_attempt_whose_retries_were_cancelled_ends_its_job)
@@ -415,7 +414,7 @@ FRESH_TEST(a_lost_attempt_whose_retries_were_cancelled_ends_its_job)
     OK(dt_store_cancel(store, id, true, &arena, &row, &err));
     let_owner_end();
     assert_int_equal(lead_one(id).hands.lost, 1);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, attempt_status, failures)", "cancelled lost 0");
+    assert_job(id, "CONCAT_WS(' ', state, attempt_status, failures)", "cancelled lost 0");
     assert_int_equal(count("hands"), 0);
 }
 
@@ -423,11 +422,11 @@ FRESH_TEST(after_a_lost_attempt_the_next_uses_the_topics_new_delivery)
 {
     int64_t id = claimed("h");
     let_owner_end();
-    mysql_fixture_run(&fx, "UPDATE topics SET delivery = 'kafka'");
-    mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
+    run_sql("UPDATE topics SET delivery = 'kafka'");
+    run_sql("UPDATE installation SET topics_version = topics_version + 1");
     struct dt_leader_txn t = lead_one(id);
     assert_int_equal(t.batch.n, 1);
-    assert_job(&fx, id, "CONCAT_WS(' ', state, attempt, claim_shard)", "dispatched 2 0");
+    assert_job(id, "CONCAT_WS(' ', state, attempt, claim_shard)", "dispatched 2 0");
     assert_int_equal(count("hands"), 0);
 }
 
@@ -435,12 +434,12 @@ FRESH_TEST(the_callback_row_of_a_finished_job_is_deleted)
 {
     int64_t id = claimed("h"), found[4];
     struct dt_lost lost = {.v = found, .limit = 4};
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = %lld", (long long)id);
+    run_sql("UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = %lld", (long long)id);
     let_owner_end();
     assert_int_equal(lead_one(id).hands.lost, 0);
     assert_int_equal(count("hands"), 0);
     claimed("h");
-    mysql_fixture_run(&fx, "DELETE FROM jobs");
+    run_sql("DELETE FROM jobs");
     let_owner_end();
     OK(dt_store_hands_lost(store, &lost, &err));
     assert_int_equal(count("hands"), 0);
@@ -472,11 +471,11 @@ FRESH_TEST(a_lease_whose_last_renewal_mysql_lost_is_not_renewed)
     claimed("h");
     OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
     assert_true(there);
-    mysql_fixture_run(&fx, "UPDATE hand_owners SET renewals = renewals + 1"); /* one whose answer was lost */
+    run_sql("UPDATE hand_owners SET renewals = renewals + 1"); /* one whose answer was lost */
     renewals.asked++;
     OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
     assert_true(there);
-    mysql_fixture_run(&fx, "UPDATE hand_owners SET renewals = 1");
+    run_sql("UPDATE hand_owners SET renewals = 1");
     OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
     assert_false(there);
 }

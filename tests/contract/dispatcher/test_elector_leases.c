@@ -12,20 +12,19 @@
 
 enum { PERIOD_MS = TIMEOUT_MS * 3 / 10 };
 
-static struct mysql_fixture fx;
 static struct tcp_proxy door;
-static struct dt_config config; /* borrows fx.config's texts */
+static struct dt_config config; /* borrows mysql_fixture.config's texts */
 static char nothing[] = "", loopback[] = "127.0.0.1";
 
 /* ---- the world ---- */
 
 static void prepare(void)
 {
-    mysql_fixture_make(&fx, "leases");
-    fx.config.shards_count = SHARDS * 2;
-    mysql_fixture_migrate(&fx);
-    tcp_proxy_open(&door, fx.config.mysql_socket, (int)fx.config.mysql_port);
-    config = fx.config;
+    mysql_fixture_make("leases");
+    mysql_fixture.config.shards_count = SHARDS * 2;
+    mysql_fixture_migrate();
+    tcp_proxy_open(&door, mysql_fixture.config.mysql_socket, (int)mysql_fixture.config.mysql_port);
+    config = mysql_fixture.config;
     config.zookeeper_servers = nothing;
     config.zookeeper_session_timeout = TIMEOUT_MS;
     config.mysql_socket = nothing;
@@ -36,7 +35,7 @@ static void prepare(void)
 static void remove_server(void)
 {
     tcp_proxy_end(&door);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_drop();
 }
 
 static void forget(void)
@@ -44,8 +43,8 @@ static void forget(void)
     tcp_proxy_hold(&door, false);
     tcp_proxy_reopen(&door);
     wire_heal();
-    mysql_fixture_run(&fx, "DELETE FROM election_members; DELETE FROM leases; DELETE FROM processes;"
-                           "UPDATE shards SET epoch = 0, token = 0, owner = NULL");
+    run_sql("DELETE FROM election_members; DELETE FROM leases; DELETE FROM processes;UPDATE shards SET epoch = 0, "
+            "token = 0, owner = NULL");
 }
 
 static void kill_server(void)
@@ -92,11 +91,9 @@ ELECTOR_TEST(every_lease_is_a_row_that_names_its_member)
     start(0);
     start(1);
     AWAIT_SPLIT(2, 2);
-    assert_int_equal(mysql_fixture_number(&fx,
-                                          "SELECT COUNT(*) FROM leases l JOIN election_members m ON m.id = l.member "
-                                          "WHERE m.name = 'host:1' AND NOT m.ended"),
-                     2);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM leases"), SHARDS);
+    assert_sql_number(2, "SELECT COUNT(*) FROM leases l JOIN election_members m ON m.id = l.member WHERE m.name = "
+                         "'host:1' AND NOT m.ended");
+    assert_sql_number(SHARDS, "SELECT COUNT(*) FROM leases");
 }
 
 ELECTOR_TEST(a_member_that_stops_in_order_leaves_no_rows)
@@ -104,15 +101,15 @@ ELECTOR_TEST(a_member_that_stops_in_order_leaves_no_rows)
     start(0);
     AWAIT_SPLIT(4);
     stop(&players[0]);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM leases"), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM election_members WHERE NOT ended"), 0);
+    assert_sql_number(0, "SELECT COUNT(*) FROM leases");
+    assert_sql_number(0, "SELECT COUNT(*) FROM election_members WHERE NOT ended");
     start(1);
     AWAIT_SPLIT(0, 4);
 }
 
 static int64_t fewest_renewals(void)
 {
-    return mysql_fixture_number(&fx, "SELECT MIN(renewals) FROM election_members WHERE NOT ended");
+    return sql_number("SELECT MIN(renewals) FROM election_members WHERE NOT ended");
 }
 
 ELECTOR_TEST(connections_closed_by_the_server_cost_no_shard)
@@ -121,7 +118,7 @@ ELECTOR_TEST(connections_closed_by_the_server_cost_no_shard)
     start(1);
     AWAIT_SPLIT(2, 2);
     for (int i = 0; i < 4; i++) {
-        mysql_fixture_kill_sessions(&fx);
+        mysql_fixture_kill_sessions();
         go_on(100);
     }
     const int64_t renewals = fewest_renewals();
@@ -153,7 +150,7 @@ ELECTOR_TEST(lost_answers_cost_no_shard_and_no_member)
     }
     wire_heal();
     AWAIT(lead_all_in_fair_shares());
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM election_members WHERE NOT ended"), 3);
+    assert_sql_number(3, "SELECT COUNT(*) FROM election_members WHERE NOT ended");
     assert_int_equal(overlaps, 0);
 }
 
@@ -161,7 +158,7 @@ ELECTOR_TEST(a_lease_deleted_by_hand_is_lost_and_taken_again)
 {
     start(0);
     AWAIT_SPLIT(4);
-    mysql_fixture_run(&fx, "DELETE FROM leases WHERE shard = 2");
+    run_sql("DELETE FROM leases WHERE shard = 2");
     AWAIT((look(), atomic_load(&players[0].lost) == 1 && led_by(&players[0]) == SHARDS));
 }
 
@@ -222,7 +219,7 @@ static void beat(int number, const char *elected_by)
 
 static void begin_fencing(void)
 {
-    fence_store = mysql_fixture_store(&fx);
+    fence_store = mysql_fixture_store();
     memset(epochs, 0, sizeof(epochs));
     fences = repeated = 0;
     player_gains = take_over;

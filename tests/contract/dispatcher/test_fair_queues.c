@@ -17,7 +17,6 @@
 #define SCANS  1500
 #define SECOND INT64_C(1000000)
 
-static struct mysql_fixture fx;
 static struct redis_server redis;
 static struct dt_config config;
 static struct dt_loop_env env;
@@ -85,12 +84,12 @@ static void fill(void)
     struct dt_entry entries[JOBS];
     size_t at = 0;
     for (size_t t = 0; t < TOPICS; t++) {
-        mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t%02zu', 0, 0)", t);
+        run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('t%02zu', 0, 0)", t);
         for (size_t n = 0; n < jobs_of(t); n++, at++)
             entries[at] = (struct dt_entry){.id = id_of(t, n), .due_ms = due_ms(t, n)};
     }
     for (size_t i = 0; i < JOBS; i++)
-        job_row(&fx, entries[i].id, "topic = 't%02lld', run_at = %lld, next_at = %lld, near = 1",
+        job_row(entries[i].id, "topic = 't%02lld', run_at = %lld, next_at = %lld, near = 1",
                 (long long)(entries[i].id / 1000), (long long)entries[i].due_ms, (long long)entries[i].due_ms);
     OK(dt_index_put(l->index, &l->trust.map, entries, JOBS, INT64_MAX, false, &err));
 }
@@ -110,11 +109,11 @@ static void make(void)
     memset(closed, 0, sizeof(closed));
     memset(paused, 0, sizeof(paused));
     sets_at_most = 0;
-    mysql_fixture_make(&fx, "fair");
-    fx.config.shards_count = 1;
-    mysql_fixture_migrate(&fx);
+    mysql_fixture_make("fair");
+    mysql_fixture.config.shards_count = 1;
+    mysql_fixture_migrate();
     redis_server_start(&redis, "");
-    now_ms = mysql_now_ms(&fx);
+    now_ms = mysql_now_ms();
     mono_us = 1000 * SECOND;
     config = redis_fixture_config(redis.endpoint, "", 1000);
     config.dispatch_batch_jobs = BATCH;
@@ -126,7 +125,7 @@ static void make(void)
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     l->env = &env;
-    l->store = mysql_fixture_store(&fx);
+    l->store = mysql_fixture_store();
     OK(dt_index_new(&config, "fair", dt_clock_system(), &l->index, &err));
     OK(dt_topic_snapshot_new(&l->snapshot));
     OK(dt_mailbox_new(&l->mailbox));
@@ -156,7 +155,7 @@ static void drop(void)
     dt_store_free(l->store);
     free(l);
     redis_server_kill(&redis);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_drop();
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, make, drop)
@@ -174,7 +173,7 @@ static void claim(void)
         if (id >= id_of(topic, claimed[topic])) {
             assert_int_equal(id, id_of(topic, claimed[topic]));
             claimed[topic]++;
-            mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id = %lld", (long long)id);
+            run_sql("DELETE FROM jobs WHERE id = %lld", (long long)id);
         }
         gone[n++] = (struct dt_entry){.id = id, .was_ms = due_ms(topic, (size_t)(id % 1000 - 1))};
     }
@@ -248,10 +247,8 @@ static void pause_first(size_t n)
 {
     for (size_t t = 0; t < TOPICS; t++)
         paused[t] = t < n;
-    mysql_fixture_run(&fx,
-                      "UPDATE topics SET paused = name < 't%02zu'; UPDATE installation SET topics_version = "
-                      "topics_version + 1",
-                      n);
+    run_sql("UPDATE topics SET paused = name < 't%02zu'; UPDATE installation SET topics_version = topics_version + 1",
+            n);
     dt_shard_topics_changed(l);
 }
 
@@ -296,5 +293,3 @@ FRESH_TEST(with_a_full_redis_no_job_is_lost_or_duplicated)
     redis_fixture_text(redis.endpoint, 0, "CONFIG SET maxmemory 0");
     scan_until(JOBS);
 }
-
-SUITE(NULL, NULL)

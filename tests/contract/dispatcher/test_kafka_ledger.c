@@ -249,5 +249,3 @@ RIG_TEST(after_a_failure_a_producer_sends_no_more_messages)
     assert_int_equal(committed(ledger()), 1);
     dt_producer_free(p);
 }
-
-SUITE(NULL, NULL)

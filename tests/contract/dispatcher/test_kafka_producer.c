@@ -389,5 +389,3 @@ RIG_TEST(a_shard_without_a_ledger_partition_is_refused)
     dt_producer *p = NULL;
     assert_int_equal(dt_producer_new(&fx.env, 3, NULL, &p, &err), DT_REFUSED);
 }
-
-SUITE(NULL, NULL)

@@ -257,5 +257,3 @@ RIG_TEST(two_producers_that_fence_each_other_never_commit_half_a_transaction)
     assert_true(messages >= (size_t)(f[0].committed + f[1].committed));
     assert_true(f[0].committed + f[1].committed > 0);
 }
-
-SUITE(NULL, NULL)

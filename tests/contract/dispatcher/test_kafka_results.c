@@ -435,5 +435,3 @@ FRESH_TEST(a_refused_notice_is_distinguished_from_the_others)
     KAFKA_FIXTURE_OK(dt_notice_producer_send(notices, m, 1, sent, 10000, &err), &err);
     dt_notice_producer_free(notices);
 }
-
-SUITE(NULL, NULL)

@@ -280,5 +280,3 @@ TEST_WITH(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clea
     assert_false(dt_kafka_on_demand_open(handle));
     dt_kafka_on_demand_free(handle);
 }
-
-SUITE(NULL, NULL)

@@ -134,5 +134,3 @@ TEST(silent_or_partial_connections_do_not_block_others)
     assert_answers(AF_INET, "127.0.0.1", port);
     dt_metrics_server_stop(server);
 }
-
-SUITE(NULL, NULL)

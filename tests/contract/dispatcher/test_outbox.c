@@ -13,7 +13,6 @@
 #define LOOK_US  INT64_C(10000000) /* between two rounds that nothing asked for */
 #define RETRY_US INT64_C(500000)   /* pause after a failure */
 
-static struct mysql_fixture fx;
 static struct kafka_fixture kafka;
 static struct dt_config config;
 static dt_notice_producer *notices;
@@ -156,10 +155,10 @@ static void stop(void)
 
 static void open_all(void)
 {
-    mysql_fixture_make(&fx, "outbox");
-    mysql_fixture_migrate(&fx);
+    mysql_fixture_make("outbox");
+    mysql_fixture_migrate();
     kafka_fixture_make(&kafka, "outbox");
-    config = fx.config;
+    config = mysql_fixture.config;
     config.kafka_brokers = kafka.config.kafka_brokers;
     config.kafka_transaction_timeout = kafka.config.kafka_transaction_timeout;
     kafka.env.config = &config;
@@ -170,12 +169,12 @@ static void close_all(void)
 {
     dt_notice_producer_free(notices);
     kafka_fixture_clear(&kafka);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_drop();
 }
 
 static void begin_test(void)
 {
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM messages; DELETE FROM topics");
+    run_sql("DELETE FROM jobs; DELETE FROM messages; DELETE FROM topics");
     sends_to_fail = deletes_to_fail = 0;
     refuse_from = refuse_to = 0;
     refuse_odd = lose_the_rest = false;
@@ -200,31 +199,28 @@ static int64_t bury(int64_t n, unsigned shard)
 {
     int64_t first = first_id;
     first_id += n + 1000;
-    job_row(&fx, first, "state = 'dead', next_at = NULL, attempt = 3, error_code = 'why', error_message = 'so'");
+    job_row(first, "state = 'dead', next_at = NULL, attempt = 3, error_code = 'why', error_message = 'so'");
     for (int64_t made = 1; made < n; made *= 2)
-        mysql_fixture_run(&fx,
-                          "INSERT INTO jobs (id, topic, state, run_at, attempt, retry, ack_timeout_ms, created_at,"
-                          " updated_at, maker, digest, payload) SELECT id + %lld, topic, state, run_at, attempt, retry,"
-                          " ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs"
-                          " WHERE id >= %lld AND id < %lld",
-                          (long long)made, (long long)first, (long long)(first + (n - made < made ? n - made : made)));
-    mysql_fixture_run(&fx,
-                      "INSERT INTO messages (sender, kind, job_id, attempt, made_at) SELECT %u, 'dead', id, 3, 1 FROM "
-                      "jobs WHERE id >= %lld AND id < %lld ORDER BY id",
-                      shard, (long long)first, (long long)(first + n));
+        run_sql("INSERT INTO jobs (id, topic, state, run_at, attempt, retry, ack_timeout_ms, created_at, updated_at, "
+                "maker, digest, payload) SELECT id + %lld, topic, state, run_at, attempt, retry, ack_timeout_ms, "
+                "created_at, updated_at, maker, digest, payload FROM jobs WHERE id >= %lld AND id < %lld",
+                (long long)made, (long long)first, (long long)(first + (n - made < made ? n - made : made)));
+    run_sql("INSERT INTO messages (sender, kind, job_id, attempt, made_at) SELECT %u, 'dead', id, 3, 1 FROM jobs WHERE "
+            "id >= %lld AND id < %lld ORDER BY id",
+            shard, (long long)first, (long long)(first + n));
     return first;
 }
 
 static void wait_for_waiting(int64_t wanted)
 {
     int64_t n;
-    AWAIT_OR((n = mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages")) == wanted,
+    AWAIT_OR((n = sql_number("SELECT COUNT(*) FROM messages")) == wanted,
              print_error("%lld notices wait\n", (long long)n));
 }
 
 static int64_t put_off(void)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE next_at > 1 AND error IS NOT NULL");
+    return sql_number("SELECT COUNT(*) FROM messages WHERE next_at > 1 AND error IS NOT NULL");
 }
 
 /* Lets time pass after the end of the round: what passes during a round shortens no sleep. */
@@ -238,7 +234,7 @@ static void pass_after_round(int64_t us)
 static void let_them_be_tried_again(int64_t wanted)
 {
     AWAIT(put_off() == wanted);
-    mysql_fixture_run(&fx, "UPDATE messages SET next_at = 1");
+    run_sql("UPDATE messages SET next_at = 1");
     pass_after_round(LOOK_US);
 }
 
@@ -312,7 +308,7 @@ FRESH_TEST(a_refused_notice_is_kept_and_sent_when_kafka_accepts_it)
     wait_for_waiting(5);
     for (int i = 0; i < 2; i++)
         let_them_be_tried_again(5);
-    AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE job_id MOD 2 AND tries = 3") == 5);
+    AWAIT(sql_number("SELECT COUNT(*) FROM messages WHERE job_id MOD 2 AND tries = 3") == 5);
     refuse_odd = false;
     let_them_be_tried_again(5);
     wait_for_waiting(0);
@@ -389,7 +385,7 @@ FRESH_TEST(a_sent_but_not_deleted_notice_is_sent_again_with_the_same_id)
 FRESH_TEST(a_notice_with_a_future_time_is_sent_at_once)
 {
     int64_t first = bury(2, 0);
-    mysql_fixture_run(&fx, "UPDATE messages SET made_at = 4000000000000");
+    run_sql("UPDATE messages SET made_at = 4000000000000");
     start();
     wait_for_waiting(0);
     assert_int_equal(letters(first, first + 1, NULL), 2);
@@ -409,18 +405,16 @@ FRESH_TEST(shards_with_many_notices_leave_turns_to_others)
 
 static void answer(int64_t n, const char *topic, const char *reply_to)
 {
-    mysql_fixture_run(
-        &fx,
-        "INSERT INTO messages (kind, sender, made_at, topic, kafka_topic, answers) WITH RECURSIVE n AS "
-        "(SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < %lld) SELECT 'answers', 0, 1, '%s', '%s', "
-        "'[{\"topic\":\"%s\",\"key\":null,\"value\":null,\"headers\":[]}]' FROM n",
-        (long long)n, topic, reply_to, reply_to);
+    run_sql("INSERT INTO messages (kind, sender, made_at, topic, kafka_topic, answers) WITH RECURSIVE n AS (SELECT 1 "
+            "AS i UNION ALL SELECT i + 1 FROM n WHERE i < %lld) SELECT 'answers', 0, 1, '%s', '%s', "
+            "'[{\"topic\":\"%s\",\"key\":null,\"value\":null,\"headers\":[]}]' FROM n",
+            (long long)n, topic, reply_to, reply_to);
 }
 
 FRESH_TEST(owners_take_turns_with_their_answers)
 {
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, owner, delivery, created_at, updated_at) VALUES ('a', 7, 'pull', "
-                           "1, 1), ('b', 8, 'pull', 1, 1)");
+    run_sql("INSERT INTO topics (name, owner, delivery, created_at, updated_at) VALUES ('a', 7, 'pull', 1, 1), ('b', "
+            "8, 'pull', 1, 1)");
     answer(900, "a", "far.a");
     answer(900, "a", "far.a"); /* more than are read at once */
     answer(2, "b", "far.b");
@@ -438,7 +432,7 @@ FRESH_TEST(a_topic_that_accepts_no_answer_delays_no_other)
     AWAIT(put_off() == 16 && hand_due_in() == 2 * RETRY_US);
     calls = 0;
     answer(3, "", "silent.a");
-    mysql_fixture_run(&fx, "UPDATE messages SET sender = 1 ORDER BY id DESC LIMIT 3"); /* nor by another sender */
+    run_sql("UPDATE messages SET sender = 1 ORDER BY id DESC LIMIT 3"); /* nor by another sender */
     answer(40, "", "far.b");
     pass(2 * RETRY_US);
     wait_for_waiting(103);
@@ -452,11 +446,10 @@ FRESH_TEST(an_answer_is_tried_again_after_five_to_twenty_seconds)
     answer(1, "", "silent.a");
     start_sender(&dt_outbox_answers);
     for (int tries = 1; tries <= 4; tries++) {
-        AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE tries = %d", tries) == 1);
-        const int64_t after_ms =
-            mysql_fixture_number(&fx, "SELECT next_at - UNIX_TIMESTAMP(SYSDATE(3))*1000 FROM messages");
+        AWAIT(sql_number("SELECT COUNT(*) FROM messages WHERE tries = %d", tries) == 1);
+        const int64_t after_ms = sql_number("SELECT next_at - UNIX_TIMESTAMP(SYSDATE(3))*1000 FROM messages");
         assert_in_range(after_ms, seconds[tries - 1] * 1000 - 4000, seconds[tries - 1] * 1000);
-        mysql_fixture_run(&fx, "UPDATE messages SET next_at = 1");
+        run_sql("UPDATE messages SET next_at = 1");
         pass_after_round(INT64_C(60000000));
     }
 }
@@ -474,11 +467,9 @@ FRESH_TEST(answers_for_missing_topics_do_not_block_others)
 
 FRESH_TEST(a_message_behind_another_does_not_change_the_next_due_time)
 {
-    mysql_fixture_run(&fx,
-                      "INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, "
-                      "began_at) SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'began', 'dead', "
-                      "1, 1, 1 UNION ALL SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'ended', "
-                      "'dead', 1, 1, 1");
+    run_sql("INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, began_at) "
+            "SELECT 'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'began', 'dead', 1, 1, 1 UNION ALL SELECT "
+            "'alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'ended', 'dead', 1, 1, 1");
     sends_to_fail = 1;
     start_sender(&dt_alert_messages);
     AWAIT(put_off() == 1);
@@ -489,24 +480,22 @@ FRESH_TEST(a_locked_row_of_one_kind_delays_no_other_kind)
 {
     static const char *const names[] = {"dead", "answers", "alert"};
     static const struct dt_outbox_kind *const kinds[] = {&dt_outbox_letters, &dt_outbox_answers};
-    mysql_fixture_run(&fx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    run_sql("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
     for (size_t held = 0; held < 3; held++) {
         bury(1, 0);
         answer(1, "", "far.a");
-        mysql_fixture_run(&fx,
-                          "INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, "
-                          "began_at) VALUES ('alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'began', 'dead', "
-                          "1, 1, 1)");
-        mysql_fixture_run(&fx, "START TRANSACTION");
-        mysql_fixture_number(&fx, "SELECT id FROM messages WHERE kind = '%s' FOR UPDATE", names[held]);
+        run_sql("INSERT INTO messages (kind, sender, made_at, alert, target, type, alert_kind, value, bound, began_at) "
+                "VALUES ('alert', 0, UNIX_TIMESTAMP(SYSDATE(3))*1000, 1, 'kafka', 'began', 'dead', 1, 1, 1)");
+        run_sql("START TRANSACTION");
+        sql_number("SELECT id FROM messages WHERE kind = '%s' FOR UPDATE", names[held]);
         for (size_t other = 0; other < 2; other++) /* the alert is only locked: no topic of Kafka takes it here */
             if (other != held) {
                 start_sender(kinds[other]);
-                AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages WHERE kind = '%s'", names[other]) == 0);
+                AWAIT(sql_number("SELECT COUNT(*) FROM messages WHERE kind = '%s'", names[other]) == 0);
                 stop();
             }
-        mysql_fixture_run(&fx, "ROLLBACK");
-        mysql_fixture_run(&fx, "DELETE FROM messages");
+        run_sql("ROLLBACK");
+        run_sql("DELETE FROM messages");
     }
 }
 

@@ -10,7 +10,6 @@
 #define SHARDS    4
 #define TEXT_SIZE 64
 
-static struct mysql_fixture fx;
 static struct kafka_fixture kafka;
 static struct dt_config config;
 static struct dt_shard_map map;
@@ -84,8 +83,8 @@ static int in_mysql(void)
     int n = -1;
     if (dt_store_db(onlooker, &db, &e) == DT_OK &&
         dt_db_query(db,
-                    "SELECT (SELECT COUNT(*) FROM jobs WHERE attempt_status <> 'dispatched')"
-                    " + (SELECT COUNT(*) FROM deferred_results)",
+                    "SELECT (SELECT COUNT(*) FROM jobs WHERE attempt_status <> 'dispatched') + (SELECT COUNT(*) FROM "
+                    "deferred_results)",
                     DT_NO_PARAMS, &e) == DT_OK &&
         dt_db_next(db))
         n = (int)dt_db_i64(db, 0);
@@ -167,10 +166,10 @@ static void stop(void)
 
 static void open_all(void)
 {
-    mysql_fixture_make(&fx, "reader");
-    mysql_fixture_migrate(&fx);
+    mysql_fixture_make("reader");
+    mysql_fixture_migrate();
     kafka_fixture_make(&kafka, "reader");
-    config = fx.config;
+    config = mysql_fixture.config;
     config.kafka_brokers = kafka.config.kafka_brokers;
     config.kafka_transaction_timeout = kafka.config.kafka_transaction_timeout;
     config.redis_endpoints = (char *)(uintptr_t)redis_fixture_endpoints();
@@ -191,7 +190,7 @@ static void close_all(void)
     dt_notice_producer_free(notices);
     redis_fixture_forget(redis_fixture_endpoints(), kafka.installation);
     kafka_fixture_clear(&kafka);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_drop();
 }
 
 static void drain(void);
@@ -199,8 +198,8 @@ static void let_go(void);
 
 static void forget_all(void)
 {
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM messages; DELETE FROM topics; "
-                           "DELETE FROM deferred_results");
+    run_sql("DELETE FROM jobs; DELETE FROM attempts; DELETE FROM messages; DELETE FROM topics; DELETE FROM "
+            "deferred_results");
 }
 
 static void begin_test(void)
@@ -266,7 +265,7 @@ static void report_all(int64_t first, int64_t last)
 static void wait_for(const char *sql, int64_t wanted)
 {
     int64_t n;
-    AWAIT_OR((n = mysql_fixture_number(&fx, "%s", sql)) == wanted,
+    AWAIT_OR((n = sql_number("%s", sql)) == wanted,
              print_error("%s: %lld instead of %lld\n", sql, (long long)n, (long long)wanted));
 }
 
@@ -275,8 +274,8 @@ static void wait_for(const char *sql, int64_t wanted)
 static void drain(void)
 {
     enum { LAST = 1000000 };
-    job_row_dispatched(&fx, LAST, 1, 0);
-    job_row_dispatched(&fx, LAST + 1, 1, 0);
+    job_row_dispatched(LAST, 1, 0);
+    job_row_dispatched(LAST + 1, 1, 0);
     report("{\"job_id\":\"%d\",\"attempt\":1,\"status\":\"succeeded\"}", LAST); /* where report() writes … */
     report_all(LAST + 1, LAST + 1);                                             /* … and where this one does */
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 2);
@@ -286,8 +285,8 @@ static void drain(void)
 static void keep_locked(const char *where)
 {
     char sql[200];
-    fx.config.mysql_idle_transaction_timeout = 120000;
-    OK(dt_db_open(&fx.config, &holder, &err));
+    mysql_fixture.config.mysql_idle_transaction_timeout = 120000;
+    OK(dt_db_open(&mysql_fixture.config, &holder, &err));
     OK(dt_db_script(holder, DT_STR_LIT("SET SESSION wait_timeout = 300"), &err));
     OK(dt_db_begin(holder, &err));
     snprintf(sql, sizeof sql, "UPDATE jobs SET payload = 'held' WHERE %s", where);
@@ -305,8 +304,8 @@ static void let_go(void)
 
 FRESH_TEST(a_result_is_applied_and_the_index_and_the_outbox_are_updated)
 {
-    job_row_dispatched(&fx, 7, 1, 0);
-    job_row_dispatched(&fx, 8, 1, 0);
+    job_row_dispatched(7, 1, 0);
+    job_row_dispatched(8, 1, 0);
     report("{\"job_id\":\"7\",\"attempt\":1,\"status\":\"failed\"}");
     report("{\"job_id\":\"8\",\"attempt\":1,\"status\":\"gave_up\"}");
     wait_for("SELECT COUNT(*) FROM jobs WHERE id = 7 AND state = 'scheduled' AND failures = 1", 1);
@@ -315,8 +314,7 @@ FRESH_TEST(a_result_is_applied_and_the_index_and_the_outbox_are_updated)
     for (unsigned i = 0; i < SHARDS; i++)
         assert_int_equal(told[i], i == dt_shard_of(&map, 8));
     /* The two results may be of two batches, and the index is changed after the commit of each. */
-    AWAIT(redis_fixture_score(index_of_test, &map, 7) ==
-          mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 7"));
+    AWAIT(redis_fixture_score(index_of_test, &map, 7) == sql_number("SELECT next_at FROM jobs WHERE id = 7"));
     assert_int_equal(untold, 0);
 }
 
@@ -326,7 +324,7 @@ FRESH_TEST(a_result_is_applied_and_the_failed_index_update_reported)
     stop();
     config.redis_endpoints = (char *)(uintptr_t) "127.0.0.1:1"; /* nobody is there */
     start();
-    job_row_dispatched(&fx, 7, 1, 0);
+    job_row_dispatched(7, 1, 0);
     report("{\"job_id\":\"7\",\"attempt\":1,\"status\":\"failed\"}");
     wait_for("SELECT COUNT(*) FROM jobs WHERE id = 7 AND state = 'scheduled' AND failures = 1", 1);
     AWAIT(untold >= 1);
@@ -338,7 +336,7 @@ FRESH_TEST(each_error_text_of_a_batch_is_stored_for_its_own_job)
 {
     no_place = true; /* so that all come as one batch */
     for (int64_t id = 1; id <= 3; id++) {
-        job_row_dispatched(&fx, id, 1, 0);
+        job_row_dispatched(id, 1, 0);
         report("{\"job_id\":\"%lld\",\"attempt\":1,\"status\":\"failed\",\"error\":{\"code\":\"c%lld\",\"message\":"
                "\"told of %lld\"}}",
                (long long)id, (long long)id, (long long)id);
@@ -354,7 +352,7 @@ FRESH_TEST(no_record_is_read_before_a_share_is_known)
     stop(); /* what it asked for before is over */
     read_so_far = 0;
     start();
-    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(1, 1, 0);
     report_all(1, 1);
     for (int i = 0; i < 600; i++) { /* it must do nothing, so there is no condition to wait for */
         wait_a_moment();
@@ -368,8 +366,8 @@ FRESH_TEST(no_record_is_read_before_a_share_is_known)
 
 FRESH_TEST(offsets_are_committed_only_after_the_results_are_in_mysql)
 {
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_rows_multiply(&fx, 600, 0);
+    job_row_dispatched(1, 1, 0);
+    job_rows_multiply(600, 0);
     keep_locked("id > 100 AND id <= 200");
     count_commits = true;
     applies_to_fail = 2;
@@ -385,19 +383,19 @@ FRESH_TEST(offsets_are_committed_only_after_the_results_are_in_mysql)
 
 FRESH_TEST(results_that_mysql_refused_are_read_again)
 {
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_rows_multiply(&fx, 50, 0);
+    job_row_dispatched(1, 1, 0);
+    job_rows_multiply(50, 0);
     applies_to_fail = 3;
     report_all(1, 50);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 50);
     assert_int_equal(applies_to_fail, 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 2"), 50);
+    assert_sql_number(50, "SELECT COUNT(*) FROM jobs WHERE version = 2");
 }
 
 FRESH_TEST(a_failed_commit_of_offsets_delays_nothing)
 {
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_rows_multiply(&fx, 20, 0);
+    job_row_dispatched(1, 1, 0);
+    job_rows_multiply(20, 0);
     commits_to_fail = 2;
     report_all(1, 10);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 10);
@@ -426,7 +424,7 @@ static bool is_rejected(void *arg)
 FRESH_TEST(results_that_cannot_be_parsed_are_rejected_and_the_others_are_applied)
 {
     char nonsense[] = "{\"job_id\":\"x1\"}", more[] = "not json 1";
-    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(1, 1, 0);
     report("%s", nonsense);
     report_all(1, 1);
     report("%s", more);
@@ -440,7 +438,7 @@ FRESH_TEST(rejected_results_wait_while_kafka_is_unavailable)
 {
     char nonsense[] = "not json 2";
     sends_to_fail = 2;
-    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(1, 1, 0);
     report("%s", nonsense);
     report_all(1, 1);
     AWAIT(is_rejected(nonsense));
@@ -452,8 +450,8 @@ FRESH_TEST(a_rejected_result_that_kafka_refuses_does_not_block_others)
 {
     char other[] = "not json 4";
     snprintf(refused_value, sizeof refused_value, "not json 3");
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_row_dispatched(&fx, 2, 1, 0);
+    job_row_dispatched(1, 1, 0);
+    job_row_dispatched(2, 1, 0);
     report("not json 3");
     report("%s", other);
     report_all(1, 1);
@@ -473,7 +471,7 @@ FRESH_TEST(a_very_large_record_is_rejected_and_truncated)
     value[n] = '\0';
     kafka_fixture_write(&kafka, kafka_fixture_own(&kafka, "results"), 0, "1", value);
     free(value);
-    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(1, 1, 0);
     report_all(1, 1);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
     AWAIT(rejected("xxxx", 500000) == 1);
@@ -484,8 +482,8 @@ FRESH_TEST(a_very_large_record_is_rejected_and_truncated)
 FRESH_TEST(results_of_very_many_locked_jobs_do_not_delay_others)
 {
     enum { LOCKED = 5000, OTHERS = 200 };
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_rows_multiply(&fx, LOCKED + OTHERS, 0);
+    job_row_dispatched(1, 1, 0);
+    job_rows_multiply(LOCKED + OTHERS, 0);
     keep_locked("id <= 5000");
     report_all(1, LOCKED);
     wait_for("SELECT COUNT(*) FROM deferred_results", LOCKED);
@@ -498,22 +496,22 @@ FRESH_TEST(results_of_very_many_locked_jobs_do_not_delay_others)
 
 FRESH_TEST(results_of_a_locked_job_are_applied_in_order_after_it_is_unlocked)
 {
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_row_dispatched(&fx, 2, 1, 0);
+    job_row_dispatched(1, 1, 0);
+    job_row_dispatched(2, 1, 0);
     keep_locked("id = 1");
     report("{\"job_id\":\"1\",\"attempt\":1,\"status\":\"extended\",\"retry_after\":\"PT2H\"}");
     wait_for("SELECT COUNT(*) FROM deferred_results", 1);
-    report("{\"job_id\":\"1\",\"attempt\":1,\"status\":\"failed\",\"retry_after\":\"PT3H\","
-           "\"error\":{\"code\":\"first\",\"message\":\"the one that counts\"}}");
+    report("{\"job_id\":\"1\",\"attempt\":1,\"status\":\"failed\",\"retry_after\":\"PT3H\",\"error\":{\"code\":"
+           "\"first\",\"message\":\"the one that counts\"}}");
     report("{\"job_id\":\"1\",\"attempt\":1,\"status\":\"gave_up\",\"error\":{\"code\":\"second\"}}");
     report_all(2, 2);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
     wait_for("SELECT COUNT(*) FROM deferred_results", 3);
     let_go();
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
-    assert_job(&fx, 1,
-               "CONCAT_WS(' ', state, attempt_status, failures, error_code, error_message, version,"
-               " ROUND((next_at - updated_at) / 3600000))",
+    assert_job(1,
+               "CONCAT_WS(' ', state, attempt_status, failures, error_code, error_message, version, ROUND((next_at - "
+               "updated_at) / 3600000))",
                "scheduled failed 1 first the one that counts 3 3");
 }
 
@@ -521,20 +519,20 @@ FRESH_TEST(results_of_a_locked_job_are_applied_in_order_after_it_is_unlocked)
 FRESH_TEST(a_result_does_not_overtake_an_earlier_one_of_its_job)
 {
     stop();
-    job_row_dispatched(&fx, 1, 1, 0);
-    mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
-                           "(1, 1, 'gave_up', -1, 1)");
+    job_row_dispatched(1, 1, 0);
+    run_sql("INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES (1, 1, "
+            "'gave_up', -1, 1)");
     report_all(1, 1);
     start();
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'dead'", 1);
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
-    assert_job(&fx, 1, "state", "dead");
+    assert_job(1, "state", "dead");
 }
 
 FRESH_TEST(a_reader_that_ends_while_results_wait_loses_none_of_them)
 {
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_rows_multiply(&fx, 40, 0);
+    job_row_dispatched(1, 1, 0);
+    job_rows_multiply(40, 0);
     keep_locked("id <= 20");
     report_all(1, 40);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 20);
@@ -550,15 +548,15 @@ FRESH_TEST(without_kafka_stored_results_are_applied)
 {
     char *brokers = config.kafka_brokers;
     stop();
-    job_row_dispatched(&fx, 1, 1, 0);
-    job_row_dispatched(&fx, 2, 1, 0);
-    mysql_fixture_run(&fx, "INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES "
-                           "(1, 1, 'succeeded', -1, 1), (2, 1, 'gave_up', -1, 1)");
+    job_row_dispatched(1, 1, 0);
+    job_row_dispatched(2, 1, 0);
+    run_sql("INSERT INTO deferred_results (job_id, attempt, status, retry_after_ms, deferred_at) VALUES (1, 1, "
+            "'succeeded', -1, 1), (2, 1, 'gave_up', -1, 1)");
     config.kafka_brokers = (char[]){""};
     start();
     wait_for("SELECT COUNT(*) FROM deferred_results", 0);
-    assert_job(&fx, 1, "state", "succeeded");
-    assert_job(&fx, 2, "state", "dead");
+    assert_job(1, "state", "succeeded");
+    assert_job(2, "state", "dead");
     stop();
     config.kafka_brokers = brokers;
 }

@@ -230,5 +230,3 @@ FRESH_TEST(a_reader_is_not_late_when_the_process_was_stopped)
     assert_false(waits_at_most(4, 3000));
     assert_true(waits_at_most(4, 30000));
 }
-
-SUITE(NULL, NULL)

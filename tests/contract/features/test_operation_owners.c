@@ -18,7 +18,7 @@ static struct dt_operation_ask ask_of(enum dt_operation_kind kind)
 static void clean(void)
 {
     empty_tables();
-    mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM topics");
+    run_sql("DELETE FROM operations; DELETE FROM topics");
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, clean, NULL)
@@ -31,7 +31,7 @@ static int64_t make(const struct dt_operation_ask *ask)
 
 static int64_t owner_of_last(void)
 {
-    return mysql_fixture_number(&fx, "SELECT owner FROM operations ORDER BY id DESC LIMIT 1");
+    return sql_number("SELECT owner FROM operations ORDER BY id DESC LIMIT 1");
 }
 
 FRESH_TEST(an_operation_belongs_to_the_owner_of_its_topic_or_of_its_token)
@@ -44,7 +44,7 @@ FRESH_TEST(an_operation_belongs_to_the_owner_of_its_topic_or_of_its_token)
     make(&ask);
     assert_int_equal(owner_of_last(), by_name);
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
-    mysql_fixture_run(&fx, "UPDATE topics SET owner = 5 WHERE name = 'orders'");
+    run_sql("UPDATE topics SET owner = 5 WHERE name = 'orders'");
     make(&ask);
     assert_int_equal(owner_of_last(), 5);
     ask.filter.topic = S("orders*");
@@ -71,7 +71,7 @@ FRESH_TEST(each_owner_may_have_a_hundred_operations_at_once)
     other.tenant = 8;
     other.filter.topic = S("*");
     make(&other);
-    OK(dt_store_operation_stop(store, mysql_fixture_number(&fx, "SELECT MIN(id) FROM operations"), &arena, &op, &err));
+    OK(dt_store_operation_stop(store, sql_number("SELECT MIN(id) FROM operations"), &arena, &op, &err));
     make(&ask);
     assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
 }
@@ -84,7 +84,7 @@ FRESH_TEST(owners_take_turns_however_many_operations_one_has)
     ask.tenant = 7;
     for (int i = 0; i < 20; i++)
         make(&ask);
-    mysql_fixture_run(&fx, "UPDATE operations SET look_at = 1");
+    run_sql("UPDATE operations SET look_at = 1");
     ask.filter.topic = S("*");
     const int64_t id = make(&ask);
     OK(dt_store_operation_turns(store, &arena, &turns, &n, &err));

@@ -9,7 +9,7 @@ static struct dt_schedule put_off(enum dt_overlap overlap)
     s.overlap = overlap;
     s.jitter_ms = 12 * HOUR_MS;
     int64_t made_ms = put(s).created_at_ms;
-    while (mysql_now_ms(&fx) <= made_ms + 1)
+    while (mysql_now_ms() <= made_ms + 1)
         continue;
     return s;
 }
@@ -22,7 +22,7 @@ FRESH_TEST(a_fire_delayed_by_jitter_is_pending_until_its_job_is_due)
         const int64_t n = overlap == DT_OVERLAP_ALLOW ? 2 : 1;
         struct dt_fire_maker maker = a_maker();
         struct dt_schedule s = put_off((enum dt_overlap)overlap);
-        int64_t id = mysql_fixture_number(&fx, "SELECT MIN(id) FROM jobs WHERE " SCHEDULED);
+        int64_t id = sql_number("SELECT MIN(id) FROM jobs WHERE " SCHEDULED);
         assert_jobs(n, 0);
         set_paused(true);
         assert_jobs(0, n);
@@ -33,14 +33,14 @@ FRESH_TEST(a_fire_delayed_by_jitter_is_pending_until_its_job_is_due)
         put(s);
         assert_jobs(n, 0);
         assert_int_equal(count(SCHEDULED " AND payload = '{\"n\":2}'"), n);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(id) FROM jobs WHERE " SCHEDULED), id);
+        assert_sql_number(id, "SELECT MIN(id) FROM jobs WHERE " SCHEDULED);
         s.cron = S("30 9 29 2 *");
         s.job.digest[0]++;
         put(s);
         assert_jobs(1, n);
         OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
         assert_jobs(0, n + 1);
-        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
+        run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
     }
 }
 
@@ -71,7 +71,7 @@ FRESH_TEST(a_token_with_prefixes_is_checked_against_the_current_topic)
     assert_int_equal(dt_store_schedule_run_now(&maker, S(NAME), &job, &err), DT_DENIED);
     assert_int_equal(dt_store_schedule_delete(&maker, S(NAME), true, &err), DT_DENIED);
     assert_int_equal(count(SCHEDULED), before);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedules WHERE version = 1 AND NOT paused"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM schedules WHERE version = 1 AND NOT paused");
 }
 
 /* Its number has a digit more, and stands among those of the past as text. */
@@ -99,9 +99,9 @@ FRESH_TEST(a_put_that_ends_a_pause_catches_up_like_a_resume)
         s.catch_up_ms = HOUR_MS;
         put(s);
         set_paused(true);
-        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
-                               "UPDATE schedules SET anchor_at = anchor_at - 5000, created_at = created_at - 5000; "
-                               "UPDATE schedule_fires SET next_fire_at = next_fire_at - 5000");
+        run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; UPDATE schedules SET anchor_at = "
+                "anchor_at - 5000, created_at = created_at - 5000; UPDATE schedule_fires SET next_fire_at = "
+                "next_fire_at - 5000");
         s.job.digest[0]++;
         put(s);
         if (by_put)
@@ -110,7 +110,7 @@ FRESH_TEST(a_put_that_ends_a_pause_catches_up_like_a_resume)
             set_paused(false);
         assert_in_range(count(SCHEDULED " AND SUBSTRING_INDEX(job_key, '@', -1) + 0 <= created_at"), 4, 8);
         OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
-        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
+        run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
     }
 }
 
@@ -120,14 +120,13 @@ FRESH_TEST(a_fire_whose_time_came_just_before_a_change_has_its_job)
     struct dt_schedule s = every(1000);
     s.overlap = DT_OVERLAP_SKIP;
     put(s);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL");
-    int64_t fire_ms = mysql_fixture_number(&fx, "SELECT next_fire_at FROM schedule_fires");
+    run_sql("UPDATE jobs SET state = 'succeeded', next_at = NULL");
+    int64_t fire_ms = sql_number("SELECT next_fire_at FROM schedule_fires");
     wait_for_the_next_fire();
     s.job.payload = S("2");
     s.job.digest[0]++;
     put(s);
-    assert_int_equal(
-        mysql_fixture_number(&fx, "SELECT SUBSTRING_INDEX(job_key, '@', -1) + 0 FROM jobs WHERE " SCHEDULED), fire_ms);
+    assert_sql_number(fire_ms, "SELECT SUBSTRING_INDEX(job_key, '@', -1) + 0 FROM jobs WHERE " SCHEDULED);
 }
 
 /* The fire's time has come, its maker has not looked yet, and the job before it is under way. */
@@ -136,9 +135,9 @@ static int64_t fire_that_nobody_made(enum dt_overlap overlap)
     struct dt_schedule s = every(1000);
     s.overlap = overlap;
     put(s);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1, due_at = 1, dispatched_at = 1; "
-                           "UPDATE job_counts SET scheduled = 0, dispatched = 1");
-    int64_t fire_ms = mysql_fixture_number(&fx, "SELECT next_fire_at FROM schedule_fires");
+    run_sql("UPDATE jobs SET state = 'dispatched', attempt = 1, due_at = 1, dispatched_at = 1; UPDATE job_counts SET "
+            "scheduled = 0, dispatched = 1");
+    int64_t fire_ms = sql_number("SELECT next_fire_at FROM schedule_fires");
     wait_for_the_next_fire();
     return fire_ms;
 }
@@ -164,8 +163,7 @@ static void delete_now(void)
 
 static int64_t jobs_of(int64_t fire_ms, const char *where)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE job_key = '" NAME "@%lld' AND %s",
-                                (long long)fire_ms, where);
+    return sql_number("SELECT COUNT(*) FROM jobs WHERE job_key = '" NAME "@%lld' AND %s", (long long)fire_ms, where);
 }
 
 FRESH_TEST(a_due_fire_keeps_its_job_when_its_schedule_changes)
@@ -175,10 +173,10 @@ FRESH_TEST(a_due_fire_keeps_its_job_when_its_schedule_changes)
         int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_SKIP);
         changes[i]();
         assert_int_equal(jobs_of(fire_ms, OVERLAP), 1);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires"), changes[i] != delete_now);
-        assert_int_equal(mysql_fixture_audit(&fx), 0);
-        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
-                               "DELETE FROM schedules; DELETE FROM schedule_fires");
+        assert_sql_number(changes[i] != delete_now, "SELECT COUNT(*) FROM schedule_fires");
+        assert_int_equal(mysql_fixture_audit(), 0);
+        run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; DELETE FROM schedules; DELETE FROM "
+                "schedule_fires");
     }
 }
 
@@ -196,7 +194,7 @@ FRESH_TEST(a_pause_at_the_moment_of_a_fire_ends_retries_of_the_last_one)
 FRESH_TEST(a_new_tzdata_at_the_moment_of_a_fire_loses_no_fire)
 {
     int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_SKIP);
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET zone_stamp = zone_stamp + 1, look_at = 1");
+    run_sql("UPDATE schedule_fires SET zone_stamp = zone_stamp + 1, look_at = 1");
     make();
     assert_int_equal(jobs_of(fire_ms, OVERLAP), 1);
 }
@@ -211,10 +209,9 @@ FRESH_TEST(jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn)
     s.jitter_ms = 12 * HOUR_MS;
     put(s);
     for (size_t i = 0; i < n; i++) {
-        job_row(&fx, 7 + (int64_t)i, "topic = 't', job_key = '" NAME "@%s'", keys[i]);
-        mysql_fixture_run(
-            &fx, "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE id = %zu",
-            7 + i);
+        job_row(7 + (int64_t)i, "topic = 't', job_key = '" NAME "@%s'", keys[i]);
+        run_sql("INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE id = %zu",
+                7 + i);
     }
     set_paused(true);
     assert_int_equal(count(SCHEDULED " AND id < 100"), n);

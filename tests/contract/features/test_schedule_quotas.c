@@ -23,7 +23,7 @@ static void token(const char *name, const char *topics, int64_t per_second, int6
 static void with_owners(void)
 {
     with_topic();
-    mysql_fixture_run(&fx, "DELETE FROM api_tokens; DELETE FROM quota_shares");
+    run_sql("DELETE FROM api_tokens; DELETE FROM quota_shares");
     OK(dt_store_topic_ensure(store, S("mine.a"), NULL, &err));
     OK(dt_store_topic_ensure(store, S("mine.b"), NULL, &err));
     OK(dt_store_topic_ensure(store, S("other.a"), NULL, &err));
@@ -51,13 +51,13 @@ static void many(int n, int64_t ms)
 
 static void looks_are_due(void)
 {
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1; UPDATE quota_shares SET count_at = 0");
+    run_sql("UPDATE schedule_fires SET look_at = 1; UPDATE quota_shares SET count_at = 0");
 }
 
 /* A second has passed for the quotas. */
 static void a_second_passes(void)
 {
-    mysql_fixture_run(&fx, "UPDATE quota_shares SET left_at = left_at - 1000, until = until - 1000");
+    run_sql("UPDATE quota_shares SET left_at = left_at - 1000, until = until - 1000");
     looks_are_due();
 }
 
@@ -69,8 +69,7 @@ FRESH_TEST(schedules_make_no_more_pending_jobs_than_their_owners_quota)
     looks_are_due();
     make();
     assert_int_equal(count(SCHEDULED), 30);
-    assert_true(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE waits_since > 0 AND look_at > "
-                                          "waits_since") > 0);
+    assert_true(sql_number("SELECT COUNT(*) FROM schedule_fires WHERE waits_since > 0 AND look_at > waits_since") > 0);
     put(schedule("o", "other.a", SECOND_MS));
     assert_true(count(SCHEDULED " AND topic = 'other.a'") > 60);
 }
@@ -129,7 +128,7 @@ FRESH_TEST(topics_without_an_owner_use_quotas_of_tokens_for_all_topics)
     assert_int_equal(count(SCHEDULED), 20);
     put(schedule("o", "other.a", SECOND_MS));
     assert_in_range(count(SCHEDULED " AND topic = 'other.a'"), 100, 102);
-    mysql_fixture_run(&fx, "UPDATE api_tokens SET scopes = 'write,admin' WHERE name = 'a'");
+    run_sql("UPDATE api_tokens SET scopes = 'write,admin' WHERE name = 'a'");
     looks_are_due();
     make();
     assert_in_range(count(SCHEDULED " AND topic = 'mine.b'"), 100, 102);
@@ -142,16 +141,15 @@ FRESH_TEST(a_fire_that_waits_for_a_quota_is_made_later)
     assert_int_equal(count(SCHEDULED), 1);
     put(schedule("s", "mine.a", HOUR_MS));
     assert_int_equal(count("topic = 'mine.a'"), 0);
-    mysql_fixture_run(&fx, "UPDATE schedules SET anchor_at = anchor_at - 1500000 WHERE name = 's'; UPDATE "
-                           "schedule_fires SET next_fire_at = next_fire_at - 1500000, waits_since = waits_since - "
-                           "1500000, look_at = 1 WHERE name = 's'");
+    run_sql("UPDATE schedules SET anchor_at = anchor_at - 1500000 WHERE name = 's'; UPDATE schedule_fires SET "
+            "next_fire_at = next_fire_at - 1500000, waits_since = waits_since - 1500000, look_at = 1 WHERE name = 's'");
     make();
     assert_int_equal(count("topic = 'mine.a'"), 0);
     struct dt_schedule s;
     OK(dt_store_schedule_get(store, S("s"), &arena, &s, &err));
     assert_true(dt_str_is(s.error, "the token's quota of unfinished jobs of the token's topics is exceeded"));
     struct dt_job job;
-    OK(dt_store_cancel(store, mysql_fixture_number(&fx, "SELECT id FROM jobs"), false, &arena, &job, &err));
+    OK(dt_store_cancel(store, sql_number("SELECT id FROM jobs"), false, &arena, &job, &err));
     looks_are_due();
     make();
     assert_int_equal(count(SCHEDULED " AND topic = 'mine.a' AND run_at <= created_at"), 1);
@@ -164,8 +162,8 @@ FRESH_TEST(schedule_makers_serve_owners_in_turn)
     token("a", "mine.", 0, 0);
     many(80, 24 * HOUR_MS);
     put(schedule("o", "other.a", 24 * HOUR_MS));
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; UPDATE schedule_fires SET look_at = IF(name = 'o', "
-                           "2, 1), last_fire_at = NULL, next_fire_at = next_fire_at - 86400000");
+    run_sql("DELETE FROM jobs; DELETE FROM job_keys; UPDATE schedule_fires SET look_at = IF(name = 'o', 2, 1), "
+            "last_fire_at = NULL, next_fire_at = next_fire_at - 86400000");
     assert_true(make().schedules < 81);
     assert_int_equal(count("topic = 'other.a'"), 1);
     assert_true(count("topic LIKE 'mine.%%'") > 0);
@@ -179,8 +177,8 @@ FRESH_TEST(a_token_with_prefixes_cannot_exceed_the_number_of_schedules)
     struct dt_schedule s = schedule("one", "mine.b", HOUR_MS);
     struct dt_schedule out;
     struct dt_schedule_put ask = {.schedule = &s};
-    const int64_t was = fx.config.limits_prefix_schedules;
-    fx.config.limits_prefix_schedules = 2;
+    const int64_t was = mysql_fixture.config.limits_prefix_schedules;
+    mysql_fixture.config.limits_prefix_schedules = 2;
     maker.bound = &bound;
     OK(dt_store_schedule_put(&maker, &ask, &out, &err));
     s.name = S("two");
@@ -194,7 +192,7 @@ FRESH_TEST(a_token_with_prefixes_cannot_exceed_the_number_of_schedules)
     maker.bound = NULL;
     s.name = S("three");
     OK(dt_store_schedule_put(&maker, &ask, &out, &err));
-    fx.config.limits_prefix_schedules = was;
+    mysql_fixture.config.limits_prefix_schedules = was;
 }
 
 SUITE(begin, end)

@@ -16,12 +16,11 @@ static void begin(void)
     static const char *const tables[] = {"alerts",      "messages",     "processes", "attempts",
                                          "shard_stats", "count_audits", "job_inbox", "alert_judge"};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
-        mysql_fixture_run(&fx, "DELETE FROM %s", tables[i]);
+        run_sql("DELETE FROM %s", tables[i]);
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
-    mysql_fixture_run(&fx, "INSERT INTO processes (id, kind, name, started_at, seen_at) VALUES "
-                           "(7, 'dispatcher', 'h:7', 1, " SQL_NOW " + 60000), (8, 'dispatcher', 'h:8', 1, " SQL_NOW
-                           " + 60000), "
-                           "(9, 'api', 'h:9', 1, " SQL_NOW " + 60000), (10, 'api', 'h:10', 1, " SQL_NOW " + 60000)");
+    run_sql("INSERT INTO processes (id, kind, name, started_at, seen_at) VALUES (7, 'dispatcher', 'h:7', 1, " SQL_NOW
+            " + 60000), (8, 'dispatcher', 'h:8', 1, " SQL_NOW " + 60000), (9, 'api', 'h:9', 1, " SQL_NOW
+            " + 60000), (10, 'api', 'h:10', 1, " SQL_NOW " + 60000)");
     struct dt_alert_watched now;
     OK(dt_store_watch_alerts(store, US, &now, &err));
 }
@@ -30,7 +29,7 @@ static void begin(void)
 
 static int64_t number(const char *sql)
 {
-    return mysql_fixture_number(&fx, "%s", sql);
+    return sql_number("%s", sql);
 }
 
 /* ---- the installation's figures ---- */
@@ -45,19 +44,19 @@ static struct dt_alert_watched watched_now(void)
 
 FRESH_TEST(missing_parts_of_an_installation_are_counted)
 {
-    mysql_fixture_run(&fx, "UPDATE shards SET owner = 'h:7'");
-    mysql_fixture_run(&fx, "UPDATE processes SET leads = '0,1' WHERE id = 7");
+    run_sql("UPDATE shards SET owner = 'h:7'");
+    run_sql("UPDATE processes SET leads = '0,1' WHERE id = 7");
     struct dt_alert_watched now = watched_now();
     for (int i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
         assert_int_equal(now.figures[i], 0);
 
-    mysql_fixture_run(&fx, "UPDATE shards SET halted = 'restored' WHERE shard = 1");
-    mysql_fixture_run(&fx, "UPDATE processes SET leads = '1', waits = 'kafka,redis', index_down = 'r:1' WHERE id = 7");
-    mysql_fixture_run(&fx, "INSERT INTO shard_stats (shard, seen_at, epoch) VALUES (0, " SQL_NOW ", 1)");
-    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, delay_ms) VALUES ('orders', 1), ('orders', 1); "
-                           "UPDATE job_inbox SET error = 'no'");
-    mysql_fixture_run(&fx, "INSERT INTO count_audits (piece, version, audited_at, jobs, corrected, found) VALUES "
-                           "(0, 1, 1, 9, 7, 0), (1, 1, 1, 9, 7, 3)");
+    run_sql("UPDATE shards SET halted = 'restored' WHERE shard = 1");
+    run_sql("UPDATE processes SET leads = '1', waits = 'kafka,redis', index_down = 'r:1' WHERE id = 7");
+    run_sql("INSERT INTO shard_stats (shard, seen_at, epoch) VALUES (0, " SQL_NOW ", 1)");
+    run_sql("INSERT INTO job_inbox (topic, delay_ms) VALUES ('orders', 1), ('orders', 1); UPDATE job_inbox SET error = "
+            "'no'");
+    run_sql("INSERT INTO count_audits (piece, version, audited_at, jobs, corrected, found) VALUES (0, 1, 1, 9, 7, 0), "
+            "(1, 1, 1, 9, 7, 3)");
     now = watched_now();
     assert_int_equal(FIGURE(now, DT_ALERT_SHARD_HALTED), 1);
     assert_int_equal(FIGURE(now, DT_ALERT_NO_LEADER), 1); /* shard 0; a halted one has none, and is told of as such */
@@ -71,7 +70,7 @@ FRESH_TEST(missing_parts_of_an_installation_are_counted)
 
 static void dies(int64_t process)
 {
-    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " - 4001 WHERE id = %lld", (long long)process);
+    run_sql("UPDATE processes SET seen_at = " SQL_NOW " - 4001 WHERE id = %lld", (long long)process);
 }
 
 static struct dt_alert_watched look(int64_t process)
@@ -93,11 +92,11 @@ FRESH_TEST(one_process_judges_alerts_as_long_as_it_lives)
     assert_true(judges(US));
     assert_int_equal(look(US).lease_ms, 0);
     assert_int_equal(look(OTHER).lease_ms, 4000);
-    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " - 2500 WHERE id = 7");
+    run_sql("UPDATE processes SET seen_at = " SQL_NOW " - 2500 WHERE id = 7");
     assert_in_range(look(OTHER).lease_ms, 0, 1500);
     dies(US);
     assert_true(judges(OTHER));
-    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " + 60000");
+    run_sql("UPDATE processes SET seen_at = " SQL_NOW " + 60000");
     assert_false(judges(US));
     assert_int_equal(look(11).lease_ms, 0); /* nothing says that it lives */
 }
@@ -108,11 +107,11 @@ FRESH_TEST(an_api_judges_while_no_dispatcher_lives)
     assert_int_equal(FIGURE(watched_now(), DT_ALERT_NO_DISPATCHER), 0);
     dies(US);
     dies(OTHER);
-    mysql_fixture_run(&fx, "DELETE FROM alert_judge"); /* a row that was deleted is written again */
+    run_sql("DELETE FROM alert_judge"); /* a row that was deleted is written again */
     now = look(API1);
     assert_true(now.ours && FIGURE(now, DT_ALERT_NO_DISPATCHER) == 1);
     assert_false(judges(API2));
-    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " + 60000");
+    run_sql("UPDATE processes SET seen_at = " SQL_NOW " + 60000");
     assert_true(judges(API1));
     assert_true(judges(OTHER));
     assert_false(judges(API1));
@@ -127,13 +126,13 @@ static bool from_dead(int64_t process)
 
 FRESH_TEST(a_living_judge_finishes_its_messages_after_it_lost_the_lease)
 {
-    mysql_fixture_run(&fx, "UPDATE alert_judge SET process = 9");
+    run_sql("UPDATE alert_judge SET process = 9");
     assert_false(from_dead(US)); /* from an API that lives */
     assert_false(from_dead(US)); /* it has the lease */
     dies(US);
     assert_true(from_dead(OTHER));
     assert_false(from_dead(OTHER));
-    mysql_fixture_run(&fx, "DELETE FROM alert_judge");
+    run_sql("DELETE FROM alert_judge");
     assert_true(from_dead(OTHER));
 }
 
@@ -147,7 +146,7 @@ FRESH_TEST(a_topic_that_changes_is_noticed)
 FRESH_TEST(topics_with_alert_settings_are_read)
 {
     struct dt_alert_topics topics;
-    mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"dead\":1}' WHERE name = 'orders'");
+    run_sql("UPDATE topics SET alerts = '{\"dead\":1}' WHERE name = 'orders'");
     OK(dt_store_topic_ensure(store, S("silent"), NULL, &err));
     OK(dt_store_alert_topics(store, false, &arena, &topics, &err));
     assert_int_equal(topics.n, 1);
@@ -162,18 +161,17 @@ FRESH_TEST(counters_include_live_and_archived_jobs)
 {
     struct dt_alert_counts counts;
     int64_t dead = 0;
-    mysql_fixture_run(&fx, "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, dead) VALUES "
-                           "('orders', 1, 1, 5, 2, 1), ('orders', 2, 1, -1, 1, 1), ('others', 1, 1, 9, 9, 9)");
-    mysql_fixture_run(&fx,
-                      "INSERT INTO history_counts (topic, state, part, jobs) VALUES ('orders', 'dead', 20990101, 4), "
-                      "('orders', 'succeeded', 20990101, 7)");
+    run_sql("INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, dead) VALUES ('orders', 1, 1, 5, 2, "
+            "1), ('orders', 2, 1, -1, 1, 1), ('others', 1, 1, 9, 9, 9)");
+    run_sql("INSERT INTO history_counts (topic, state, part, jobs) VALUES ('orders', 'dead', 20990101, 4), ('orders', "
+            "'succeeded', 20990101, 7)");
     OK(dt_store_alert_counts(store, S("[\"orders\",\"none\"]"), &arena, &counts, &err));
     assert_int_equal(counts.n, 2);
     for (size_t i = 0; i < counts.n; i++)
         dead += counts.v[i].dead;
     assert_int_equal(dead, 6);
     assert_members(counts.v[0], (scheduled, 4), (dispatched, 3));
-    mysql_fixture_run(&fx, "DELETE FROM history_counts");
+    run_sql("DELETE FROM history_counts");
 }
 
 /* What walks have found, and in how many slices; all topics together. */
@@ -206,12 +204,12 @@ static struct dt_alert_walked walked(int64_t now_ms)
 
 FRESH_TEST(due_rows_are_counted_in_slices_and_each_row_once)
 {
-    const int64_t now_ms = mysql_now_ms(&fx);
-    job_row(&fx, 1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
-    job_rows_multiply(&fx, 25000, 0); /* all at the same instant */
-    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = %lld WHERE id = 24000", (long long)(now_ms - 9000));
-    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = %lld WHERE id = 23000", (long long)(now_ms + 9000));
-    mysql_fixture_run(&fx, "UPDATE jobs SET near = -1 WHERE id MOD 2");
+    const int64_t now_ms = mysql_now_ms();
+    job_row(1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
+    job_rows_multiply(25000, 0); /* all at the same instant */
+    run_sql("UPDATE jobs SET next_at = %lld WHERE id = 24000", (long long)(now_ms - 9000));
+    run_sql("UPDATE jobs SET next_at = %lld WHERE id = 23000", (long long)(now_ms + 9000));
+    run_sql("UPDATE jobs SET near = -1 WHERE id MOD 2");
     for (int64_t until_us = 0; until_us <= 1; until_us++) {
         assert_int_equal(walked_until(now_ms, until_us ? INT64_MAX : 0).due, 24999);
         assert_members(sum, (oldest_ms, now_ms - 9000), (unreported_ms, 0));
@@ -234,10 +232,10 @@ FRESH_TEST(jobs_offered_during_the_count_are_counted_once)
 {
     pthread_t thread;
     dt_db *db;
-    const int64_t now_ms = mysql_now_ms(&fx);
-    job_row(&fx, 1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
-    job_rows_multiply(&fx, 600, 0);
-    dt_store *second = mysql_fixture_store(&fx);
+    const int64_t now_ms = mysql_now_ms();
+    job_row(1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
+    job_rows_multiply(600, 0);
+    dt_store *second = mysql_fixture_store();
     OK(dt_store_db(second, &db, &err));
     atomic_store(&moving, true);
     assert_int_equal(pthread_create(&thread, NULL, move_jobs, db), 0);
@@ -251,45 +249,42 @@ FRESH_TEST(jobs_offered_during_the_count_are_counted_once)
 /* A manual edit has ended the attempt, and was counted. */
 FRESH_TEST(a_job_with_next_at_zero_or_less_counts_as_due)
 {
-    job_row(&fx, 1,
-            "attempt = 1, attempt_status = 'none', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
-    job_row(&fx, 2,
-            "ack_timeout_ms = 9223372036854775807, attempt = 1, attempt_status = 'none', next_at = 0, near = 1");
-    assert_int_equal(walked(mysql_now_ms(&fx)).due, 2);
+    job_row(1, "attempt = 1, attempt_status = 'none', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
+    job_row(2, "ack_timeout_ms = 9223372036854775807, attempt = 1, attempt_status = 'none', next_at = 0, near = 1");
+    assert_int_equal(walked(mysql_now_ms()).due, 2);
 }
 
 static int64_t unreported_since(void)
 {
-    return walked(mysql_now_ms(&fx)).unreported_ms;
+    return walked(mysql_now_ms()).unreported_ms;
 }
 
 FRESH_TEST(a_dispatch_without_a_report_counts_from_the_first_over_its_attempts)
 {
-    const int64_t now_ms = mysql_now_ms(&fx);
-    job_row_dispatched(&fx, 1, 1, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, dispatched_at = %lld, next_at = %lld", (long long)(now_ms - 5000),
-                      (long long)(now_ms + 55000));
+    const int64_t now_ms = mysql_now_ms();
+    job_row_dispatched(1, 1, 0);
+    run_sql("UPDATE jobs SET near = 1, dispatched_at = %lld, next_at = %lld", (long long)(now_ms - 5000),
+            (long long)(now_ms + 55000));
     assert_int_equal(unreported_since(), now_ms - 5000);
-    mysql_fixture_run(&fx, "UPDATE jobs SET attempt = 4");
-    mysql_fixture_run(&fx,
-                      "INSERT INTO attempts (job_id, attempt, status, dispatched_at) VALUES (1, 1, 'failed', %lld), "
-                      "(1, 2, 'timed_out', %lld), (1, 3, 'lost', %lld)",
-                      (long long)(now_ms - 90000), (long long)(now_ms - 80000), (long long)(now_ms - 70000));
+    run_sql("UPDATE jobs SET attempt = 4");
+    run_sql("INSERT INTO attempts (job_id, attempt, status, dispatched_at) VALUES (1, 1, 'failed', %lld), (1, 2, "
+            "'timed_out', %lld), (1, 3, 'lost', %lld)",
+            (long long)(now_ms - 90000), (long long)(now_ms - 80000), (long long)(now_ms - 70000));
     assert_int_equal(unreported_since(), now_ms - 80000); /* the first attempt was reported */
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', attempt_status = 'timed_out'");
+    run_sql("UPDATE jobs SET state = 'scheduled', attempt_status = 'timed_out'");
     assert_int_equal(unreported_since(), now_ms - 80000); /* waits for its next attempt */
-    mysql_fixture_run(&fx, "UPDATE jobs SET attempt_status = 'failed'");
+    run_sql("UPDATE jobs SET attempt_status = 'failed'");
     assert_int_equal(unreported_since(), 0);
 }
 
 FRESH_TEST(a_report_that_extended_an_attempt_shows_in_its_deadline)
 {
-    const int64_t now_ms = mysql_now_ms(&fx);
-    job_row_dispatched(&fx, 1, 1, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, ack_timeout_ms = 60000, dispatched_at = %lld, next_at = %lld",
-                      (long long)(now_ms - 600000), (long long)(now_ms + 50000));
+    const int64_t now_ms = mysql_now_ms();
+    job_row_dispatched(1, 1, 0);
+    run_sql("UPDATE jobs SET near = 1, ack_timeout_ms = 60000, dispatched_at = %lld, next_at = %lld",
+            (long long)(now_ms - 600000), (long long)(now_ms + 50000));
     assert_int_equal(unreported_since(), now_ms - 10000);
-    mysql_fixture_run(&fx, "UPDATE jobs SET ttr_ms = 80000");
+    run_sql("UPDATE jobs SET ttr_ms = 80000");
     assert_int_equal(unreported_since(), now_ms - 30000);
 }
 
@@ -319,10 +314,9 @@ FRESH_TEST(an_alert_begins_once_with_one_message_per_target)
     struct dt_alert alert = only_one();
     assert_true(dt_str_is(alert.topic, "orders"));
     assert_members(alert, (value, 1500), (limit, 1000), (told_at_ms, alert.began_at_ms));
-    assert_int_equal(
-        number("SELECT COUNT(*) FROM messages m JOIN alerts a ON a.id = m.alert AND a.began_at = m.made_at "
-               "WHERE m.type = 'began' AND m.target IN ('topic','kafka')"),
-        2);
+    assert_int_equal(number("SELECT COUNT(*) FROM messages m JOIN alerts a ON a.id = m.alert AND a.began_at = "
+                            "m.made_at WHERE m.type = 'began' AND m.target IN ('topic','kafka')"),
+                     2);
     assert_int_equal(dt_store_alert_change(store, &change, &err), DT_EXISTS);
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), 2);
 }
@@ -355,7 +349,7 @@ FRESH_TEST(a_process_whose_lease_has_ended_changes_no_alert)
         for (size_t i = 0; i < 3; i++)
             assert_int_equal(dt_store_alert_change(store, &changes[i], &err), DT_DEPOSED);
         assert_true(judges(OTHER));
-        mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " + 60000"); /* it was stopped, and goes on */
+        run_sql("UPDATE processes SET seen_at = " SQL_NOW " + 60000"); /* it was stopped, and goes on */
     }
     assert_int_equal(number("SELECT COUNT(*) * 10 + (SELECT COUNT(*) FROM messages) FROM alerts"), 11);
 }
@@ -435,7 +429,7 @@ static void begin_and_end(unsigned targets)
 FRESH_TEST(messages_of_an_alert_are_sent_in_order)
 {
     begin_and_end(DT_ALERT_TO_TOPIC);
-    mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"url\":\"http://a/\"}' WHERE name = 'orders'");
+    run_sql("UPDATE topics SET alerts = '{\"url\":\"http://a/\"}' WHERE name = 'orders'");
     struct dt_message_page messages = due();
     assert_int_equal(messages.n, 1);
     const struct dt_message_row first = messages.v[0];
@@ -494,16 +488,13 @@ FRESH_TEST(messages_that_were_never_tried_are_sent_first)
 
 FRESH_TEST(the_outbox_is_bounded)
 {
-    mysql_fixture_run(
-        &fx,
-        "INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, made_at) "
-        "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
-        "SELECT 'alert', 0, 1000 + a.i, 'began', 'topic', 't', 'dead', 1, 1, 1, 1 FROM n a, (SELECT 1 UNION ALL SELECT "
-        "2 "
-        "UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL "
-        "SELECT 8 UNION ALL SELECT 9 UNION ALL SELECT 10) b");
-    mysql_fixture_run(&fx, "UPDATE topics SET owner = 5");
-    mysql_fixture_run(&fx, "UPDATE messages SET topic = 'orders'");
+    run_sql("INSERT INTO messages (kind, sender, alert, type, target, topic, alert_kind, value, bound, began_at, "
+            "made_at) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT 'alert', "
+            "0, 1000 + a.i, 'began', 'topic', 't', 'dead', 1, 1, 1, 1 FROM n a, (SELECT 1 UNION ALL SELECT 2 UNION ALL "
+            "SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 "
+            "UNION ALL SELECT 9 UNION ALL SELECT 10) b");
+    run_sql("UPDATE topics SET owner = 5");
+    run_sql("UPDATE messages SET topic = 'orders'");
     begin_and_end(DT_ALERT_TO_TOPIC);
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX);
 }
@@ -511,7 +502,7 @@ FRESH_TEST(the_outbox_is_bounded)
 FRESH_TEST(an_owner_that_fills_the_outbox_does_not_block_other_owners)
 {
     the_outbox_is_bounded();
-    mysql_fixture_run(&fx, "UPDATE messages SET topic = 'gone'"); /* another owner's */
+    run_sql("UPDATE messages SET topic = 'gone'"); /* another owner's */
     begin_and_end(DT_ALERT_TO_TOPIC);
     assert_int_equal(number("SELECT COUNT(*) FROM messages"), DT_ALERT_MESSAGES_MAX + 2);
     const struct dt_message_page messages = due();
@@ -522,7 +513,7 @@ FRESH_TEST(an_owner_that_fills_the_outbox_does_not_block_other_owners)
 FRESH_TEST(messages_for_kafka_do_not_block_webhooks)
 {
     the_outbox_is_bounded();
-    mysql_fixture_run(&fx, "UPDATE messages SET target = 'kafka'");
+    run_sql("UPDATE messages SET target = 'kafka'");
     begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION | DT_ALERT_TO_KAFKA);
     assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target <> 'kafka'"), 4);
     assert_int_equal(number("SELECT COUNT(*) FROM messages WHERE target = 'kafka'"), DT_ALERT_MESSAGES_MAX);

@@ -15,23 +15,22 @@ static struct dt_error err;
 static const char select_both[] = "SELECT " DT_SQL_NOW_MS ", " SYSTEM_MS;
 
 struct rig {
-    struct mysql_fixture fx;
     dt_store *store;
     struct dt_test_clock clock;
 };
 
 static void setup(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "store_clock");
-    rig->fx.config.installation_test_clock = true;
-    rig->store = mysql_fixture_store(&rig->fx);
+    mysql_fixture_make("store_clock");
+    mysql_fixture.config.installation_test_clock = true;
+    rig->store = mysql_fixture_store();
     OK(dt_store_migrate(rig->store, NULL, &err));
 }
 
 static void teardown(struct rig *rig)
 {
     dt_store_free(rig->store);
-    mysql_fixture_drop(&rig->fx);
+    mysql_fixture_drop();
 }
 
 #define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
@@ -67,23 +66,22 @@ RIG_TEST(an_installation_made_with_a_test_clock_keeps_it)
     OK(dt_store_check_test_clock(rig->store, &err));
     OK(dt_store_test_clock(rig->store, &rig->clock, &err));
     assert_true(rig->clock.version > 0 && rig->clock.time.frozen_ms == 0 && rig->clock.time.ahead_ms == 0);
-    rig->fx.config.installation_test_clock = false;
+    mysql_fixture.config.installation_test_clock = false;
     assert_int_equal(dt_store_check_test_clock(rig->store, &err), DT_INVALID);
     assert_non_null(strstr(err.text, "created with true"));
-    rig->fx.config.installation_test_clock = true;
+    mysql_fixture.config.installation_test_clock = true;
 }
 
-RIG_TEST(an_installation_with_jobs_gets_no_test_clock)
+TEST(an_installation_with_jobs_gets_no_test_clock)
 {
-    struct mysql_fixture fx;
     struct dt_test_clock clock;
     struct dt_clock_walk walk = {.by_ms = 1};
-    mysql_fixture_make(&fx, "store_clock_real");
-    mysql_fixture_migrate(&fx);
-    dt_store *store = mysql_fixture_store(&fx);
+    mysql_fixture_make("store_clock_real");
+    mysql_fixture_migrate();
+    dt_store *store = mysql_fixture_store();
     int64_t first;
     OK(dt_store_reserve_ids(store, 10, &first, &err));
-    fx.config.installation_test_clock = true;
+    mysql_fixture.config.installation_test_clock = true;
     OK(dt_store_migrate(store, NULL, &err));
     assert_int_equal(dt_store_check_test_clock(store, &err), DT_INVALID);
     assert_non_null(strstr(err.text, "created without"));
@@ -91,7 +89,7 @@ RIG_TEST(an_installation_with_jobs_gets_no_test_clock)
     assert_int_equal(dt_store_test_clock_freeze(store, &clock, &err), DT_UNSUPPORTED);
     assert_int_equal(dt_store_test_clock_release(store, &clock, &err), DT_UNSUPPORTED);
     dt_store_free(store);
-    mysql_fixture_drop(&fx);
+    mysql_fixture_drop();
 }
 
 RIG_TEST(statements_use_the_test_clock_and_sysdate_the_servers_clock)
@@ -104,7 +102,7 @@ RIG_TEST(statements_use_the_test_clock_and_sysdate_the_servers_clock)
     assert_near(end_ahead(db), 3 * DAY_MS);
     OK(dt_db_query_index(db, select_both, DT_NO_PARAMS, &err));
     assert_near(end_ahead(db), 3 * DAY_MS);
-    system_ms = mysql_fixture_number(&rig->fx, "SELECT " SYSTEM_MS);
+    system_ms = sql_number("SELECT " SYSTEM_MS);
     OK(dt_db_begin_at(db, &now_ms, &err));
     assert_near(ahead_of(now_ms, system_ms), 3 * DAY_MS);
     dt_db_rollback(db);
@@ -112,7 +110,7 @@ RIG_TEST(statements_use_the_test_clock_and_sysdate_the_servers_clock)
 
 RIG_TEST(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too)
 {
-    dt_store *other = mysql_fixture_store(&rig->fx);
+    dt_store *other = mysql_fixture_store();
     dt_db *db;
     OK(dt_store_db(other, &db, &err));
     OK(dt_db_begin_soon(db, &err));
@@ -177,9 +175,9 @@ RIG_TEST(a_process_notices_a_change_of_the_clock)
     dt_watcher *watcher;
     dt_clock_follower *follower;
     dt_refclock_init(&ref, dt_clock_system());
-    const struct dt_watcher_env listens = {.config = &rig->fx.config, .clock = dt_clock_system(), .ref = &ref};
+    const struct dt_watcher_env listens = {.config = &mysql_fixture.config, .clock = dt_clock_system(), .ref = &ref};
     OK(dt_watcher_new(&listens, &watcher, &err));
-    const struct dt_clock_follower_env env = {&rig->fx.config, &ref, watcher, &told, count};
+    const struct dt_clock_follower_env env = {&mysql_fixture.config, &ref, watcher, &told, count};
     OK(dt_clock_follower_new(&env, &follower, &err));
     OK(dt_watcher_start(watcher, &err));
     AWAIT(told.times >= 1);
@@ -193,10 +191,8 @@ RIG_TEST(a_process_notices_a_change_of_the_clock)
     AWAIT(told.times >= 3);
     dt_watcher_free(watcher);
     dt_clock_follower_free(follower);
-    rig->fx.config.installation_test_clock = false;
+    mysql_fixture.config.installation_test_clock = false;
     OK(dt_clock_follower_new(&env, &follower, &err));
     assert_null(follower);
-    rig->fx.config.installation_test_clock = true;
+    mysql_fixture.config.installation_test_clock = true;
 }
-
-SUITE(NULL, NULL)

@@ -27,14 +27,14 @@ static void read_places(struct dt_command_place *v)
 static void begin(void)
 {
     empty_tables();
-    mysql_fixture_run(&fx, "DELETE FROM command_offsets");
-    mysql_fixture_run(&fx, "DELETE FROM messages");
+    run_sql("DELETE FROM command_offsets");
+    run_sql("DELETE FROM messages");
     OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
     taker = (struct dt_command_taker){.store = store, .rejected = "duetime.commands.rejected"};
-    taker.rules = (struct dt_job_rules){.max_delay_ms = fx.config.limits_max_delay,
-                                        .payload_max = (size_t)fx.config.limits_payload,
-                                        .headers_max = (size_t)fx.config.limits_headers,
-                                        .json_depth = (unsigned)fx.config.limits_json_depth,
+    taker.rules = (struct dt_job_rules){.max_delay_ms = mysql_fixture.config.limits_max_delay,
+                                        .payload_max = (size_t)mysql_fixture.config.limits_payload,
+                                        .headers_max = (size_t)mysql_fixture.config.limits_headers,
+                                        .json_depth = (unsigned)mysql_fixture.config.limits_json_depth,
                                         .installation = S("duetime")};
     assert_int_equal(dt_json_new(&taker.json), DT_OK);
     read_places(places);
@@ -80,17 +80,17 @@ static void done(size_t n_done, size_t n_refused, size_t n_waiting)
     OK(carry_out());
     assert_members(batch, (done, n_done), (refused, n_refused), (waiting, n_waiting));
     batch.n = 0;
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_int_equal(mysql_fixture_audit(), 0);
 }
 
 static int64_t jobs(const char *where)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
+    return sql_number("SELECT COUNT(*) FROM jobs WHERE %s", where);
 }
 
 static int64_t next_offset(int partition)
 {
-    return mysql_fixture_number(&fx, "SELECT next_offset FROM command_offsets WHERE kafka_partition = %d", partition);
+    return sql_number("SELECT next_offset FROM command_offsets WHERE kafka_partition = %d", partition);
 }
 
 /* What an answer to the i-th header of the last one says. */
@@ -116,7 +116,7 @@ FRESH_TEST(a_message_creates_a_job_and_advances_the_offset)
     say(CREATE("k", "{\"a\": 1}"));
     done(1, 0, 0);
     assert_int_equal(batch.n_moves, 1);
-    assert_int_equal(batch.moves[0].due_ms, mysql_fixture_number(&fx, "SELECT next_at FROM jobs"));
+    assert_int_equal(batch.moves[0].due_ms, sql_number("SELECT next_at FROM jobs"));
     assert_int_equal(jobs("job_key = 'k' AND payload = '{\"a\": 1}' AND state = 'scheduled'"), 1);
     assert_int_equal(next_offset(0), 1);
     assert_int_equal(next_offset(1), 0);
@@ -136,31 +136,29 @@ FRESH_TEST(every_action_has_the_same_effect_as_by_http)
     assert_int_equal(jobs("job_key = 'b' AND payload = '2'"), 1);
     assert_int_equal(jobs("job_key = 'c' AND next_at <= updated_at"), 1);
     assert_int_equal(jobs("job_key = 'd' AND payload = '3'"), 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM topics WHERE name = 't'"), 1);
+    assert_sql_number(1, "SELECT paused FROM topics WHERE name = 't'");
     say(ON("run_now", "c"))->reply_to = S("a.replies");
     done(1, 0, 0);
     assert_true(has_text(batch.answers.v[0].value, "\"waiting_for\":\"paused\""));
-    mysql_fixture_run(&fx, "UPDATE topics SET paused = FALSE, delivery = 'pull'");
+    run_sql("UPDATE topics SET paused = FALSE, delivery = 'pull'");
     say(ON("run_now", "c"))->reply_to = S("a.replies");
     done(1, 0, 0);
     assert_true(has_text(batch.answers.v[0].value, "\"waiting_for\":\"pop\""));
-    mysql_fixture_run(&fx, "UPDATE topics SET paused = TRUE, delivery = 'kafka'");
+    run_sql("UPDATE topics SET paused = TRUE, delivery = 'kafka'");
     say("{\"action\":\"resume\",\"topic\":\"t\"}")->reply_to = S("a.replies");
     done(1, 0, 0);
     assert_int_equal(batch.answers.n, 1);
     assert_true(has_text(batch.answers.v[0].value, "{\"name\":\"t\""));
     assert_true(has_text(batch.answers.v[0].value, "\"paused\":false"));
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM topics WHERE name = 't'"), 0);
+    assert_sql_number(0, "SELECT paused FROM topics WHERE name = 't'");
 }
 
 /* As a leader would have it: dispatched, the attempt in no list. */
 static void dispatch(const char *key)
 {
-    mysql_fixture_run(
-        &fx,
-        "UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', dispatched_at = "
-        "updated_at, due_at = next_at, next_at = next_at + 60000 WHERE job_key = '%s'",
-        key);
+    run_sql("UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', dispatched_at = "
+            "updated_at, due_at = next_at, next_at = next_at + 60000 WHERE job_key = '%s'",
+            key);
 }
 
 FRESH_TEST(reports_by_key_and_by_id_are_applied_in_order)
@@ -170,7 +168,7 @@ FRESH_TEST(reports_by_key_and_by_id_are_applied_in_order)
     done(2, 0, 0);
     dispatch("a"), dispatch("b");
     snprintf(by_id, sizeof(by_id), "{\"action\":\"report\",\"id\":\"%lld\",\"attempt\":1,\"status\":\"succeeded\"}",
-             (long long)mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE job_key = 'b'"));
+             (long long)sql_number("SELECT id FROM jobs WHERE job_key = 'b'"));
     say("{\"action\":\"report\",\"topic\":\"t\",\"key\":\"a\",\"attempt\":1,\"status\":\"gave_up\"}");
     say(by_id);
     say("{\"action\":\"report\",\"topic\":\"t\",\"key\":\"none\",\"attempt\":1,\"status\":\"succeeded\"}");
@@ -228,7 +226,7 @@ FRESH_TEST(a_message_that_is_read_twice_changes_nothing)
 FRESH_TEST(a_stale_partition_does_not_affect_others)
 {
     say_in(0, CREATE("a", "1")), say_in(1, CREATE("b", "1"));
-    mysql_fixture_run(&fx, "UPDATE command_offsets SET next_offset = 7 WHERE kafka_partition = 1");
+    run_sql("UPDATE command_offsets SET next_offset = 7 WHERE kafka_partition = 1");
     assert_int_equal(carry_out(), DT_DEPOSED);
     assert_int_equal(jobs("TRUE"), 0);
     assert_int_equal(next_offset(0), 0);
@@ -263,8 +261,8 @@ FRESH_TEST(an_invalid_message_is_refused_alone_and_quoted_unchanged)
 
 FRESH_TEST(a_message_for_one_topic_too_many_is_refused_alone)
 {
-    const int64_t most = fx.config.limits_topics;
-    fx.config.limits_topics = 2;
+    const int64_t most = mysql_fixture.config.limits_topics;
+    mysql_fixture.config.limits_topics = 2;
     say_in(0, OF("second", "k")), say_in(1, OF("third", "k")), say_in(1, OF("t", "k"));
     for (int looks = 0; looks < 3 && (looks == 0 || batch.waiting); looks++)
         OK(carry_out());
@@ -278,8 +276,8 @@ FRESH_TEST(a_message_for_one_topic_too_many_is_refused_alone)
     batch.n = 0;
     say(OF("second", "l"));
     done(1, 0, 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topics"), 2);
-    fx.config.limits_topics = most;
+    assert_sql_number(2, "SELECT COUNT(*) FROM topics");
+    mysql_fixture.config.limits_topics = most;
 }
 
 /* Of both partitions. */
@@ -318,14 +316,14 @@ FRESH_TEST(answers_are_stored_until_they_are_sent)
     assert_true(dt_str_eq(left.v[2].value, S("{\xff")));
     assert_true(dt_str_eq(left.v[2].key, m->key));
     OK(dt_store_delete_messages(store, ids, rows.n, &err));
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
+    assert_sql_number(0, "SELECT COUNT(*) FROM messages");
 }
 
 FRESH_TEST(a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_topic)
 {
     char topics[30][24];
     char value[30][120];
-    mysql_fixture_run(&fx, "UPDATE topics SET owner = 77 WHERE name = 't'");
+    run_sql("UPDATE topics SET owner = 77 WHERE name = 't'");
     for (size_t i = 0; i < 30; i++) {
         snprintf(topics[i], sizeof(topics[i]), "evil.r%zu.replies", i / 2);
         snprintf(value[i], sizeof(value[i]),
@@ -374,8 +372,7 @@ FRESH_TEST(an_answer_that_is_too_large_is_sent_without_the_payload)
 {
     say(CREATE("k", "1"));
     done(1, 0, 0);
-    mysql_fixture_run(&fx,
-                      "UPDATE jobs SET payload = REPEAT('x', 900000), payload_binary = TRUE, content_type = 'a/b'");
+    run_sql("UPDATE jobs SET payload = REPEAT('x', 900000), payload_binary = TRUE, content_type = 'a/b'");
     say(ON("cancel", "k"))->reply_to = S("a.replies");
     done(1, 0, 0);
     assert_true(batch.answers.v[0].value.n < 1000);
@@ -387,24 +384,24 @@ FRESH_TEST(a_run_at_is_kept_whatever_the_timestamp_of_its_message_is)
 {
     static const char *const actions[] = {"create", "change", "replace"};
     static const int64_t clocks[] = {-2 * DT_DAY_MS, -3600000, 3600000};
-    int64_t at_ms = mysql_now_ms(&fx) + 600000;
+    int64_t at_ms = mysql_now_ms() + 600000;
     for (size_t i = 0; i < 9; i++, at_ms += 1000) {
         char value[200];
         char at[25];
         dt_time_format(at_ms, at);
         snprintf(value, sizeof(value), "{\"action\":\"%s\",\"topic\":\"t\",\"key\":\"k\",\"run_at\":\"%s\"}",
                  actions[i == 0 ? 0 : 1 + i % 2], at);
-        say(value)->timestamp_ms = mysql_now_ms(&fx) + clocks[i % 3];
+        say(value)->timestamp_ms = mysql_now_ms() + clocks[i % 3];
         done(1, 0, 0);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at FROM jobs"), at_ms);
+        assert_sql_number(at_ms, "SELECT run_at FROM jobs");
     }
-    int64_t now_ms = mysql_now_ms(&fx);
+    int64_t now_ms = mysql_now_ms();
     say("{\"action\":\"create\",\"topic\":\"t\",\"key\":\"past\",\"run_at\":\"2020-01-01T00:00:00Z\"}")->timestamp_ms =
         now_ms + 3600000;
     say(CREATE("old", "1"))->timestamp_ms = 5;
     done(2, 0, 0);
-    assert_in_range(mysql_fixture_number(&fx, "SELECT MIN(run_at) FROM jobs"), now_ms, mysql_now_ms(&fx));
-    assert_true(mysql_fixture_number(&fx, "SELECT MIN(id) >> 40 FROM jobs") > 0); /* of a day of now */
+    assert_in_range(sql_number("SELECT MIN(run_at) FROM jobs"), now_ms, mysql_now_ms());
+    assert_true(sql_number("SELECT MIN(id) >> 40 FROM jobs") > 0); /* of a day of now */
 }
 
 FRESH_TEST(a_report_with_an_id_and_another_topic_is_refused)
@@ -416,7 +413,7 @@ FRESH_TEST(a_report_with_an_id_and_another_topic_is_refused)
     for (int right = 0; right < 2; right++) {
         snprintf(text, sizeof(text),
                  "{\"action\":\"report\",\"id\":\"%lld\",\"topic\":\"%s\",\"attempt\":1,\"status\":\"succeeded\"}",
-                 (long long)mysql_fixture_number(&fx, "SELECT id FROM jobs"), right ? "t" : "other");
+                 (long long)sql_number("SELECT id FROM jobs"), right ? "t" : "other");
         say(text);
         OK(carry_out());
         assert_members(batch, (done, right), (refused, !right));
@@ -427,15 +424,14 @@ FRESH_TEST(a_report_with_an_id_and_another_topic_is_refused)
 
 FRESH_TEST(delays_count_from_the_message)
 {
-    int64_t now_ms = mysql_now_ms(&fx);
+    int64_t now_ms = mysql_now_ms();
     say(CREATE("then", "1"))->timestamp_ms = now_ms - 3599000;
     say(CREATE("now", "1"));
-    say(CREATE("far", "1"))->timestamp_ms = now_ms + fx.config.limits_max_delay - 1000;
-    say(CREATE("further", "1"))->timestamp_ms = now_ms + fx.config.limits_max_delay + 60000;
+    say(CREATE("far", "1"))->timestamp_ms = now_ms + mysql_fixture.config.limits_max_delay - 1000;
+    say(CREATE("further", "1"))->timestamp_ms = now_ms + mysql_fixture.config.limits_max_delay + 60000;
     done(2, 2, 0);
-    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE job_key = 'then'"), now_ms + 500,
-                    now_ms + 1500);
-    assert_true(mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE job_key = 'now'") >= now_ms + 3600000);
+    assert_in_range(sql_number("SELECT next_at FROM jobs WHERE job_key = 'then'"), now_ms + 500, now_ms + 1500);
+    assert_true(sql_number("SELECT next_at FROM jobs WHERE job_key = 'now'") >= now_ms + 3600000);
 }
 
 /* Behind what waits for its topic all of its partition waits, and nothing of others. */
@@ -462,7 +458,7 @@ FRESH_TEST(a_locked_job_is_waited_for_up_to_a_limit)
 {
     say(CREATE("a", "1"));
     done(1, 0, 0);
-    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs FOR UPDATE");
+    run_sql("BEGIN; SELECT id FROM jobs FOR UPDATE");
     say(ON("cancel", "a")), say(CREATE("b", "1"));
     OK(carry_out());
     assert_int_equal(batch.waiting, 2);
@@ -472,7 +468,7 @@ FRESH_TEST(a_locked_job_is_waited_for_up_to_a_limit)
     assert_members(batch, (refused, 1), (waiting, 1));
     assert_int_equal(next_offset(0), 2);
     assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "/problems/unavailable"));
-    mysql_fixture_run(&fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     messages[0] = messages[1];
     batch.n = 1;
     done(1, 0, 0);
@@ -484,7 +480,7 @@ FRESH_TEST(reports_wait_for_an_earlier_one_that_waits)
     say(CREATE("a", "1")), say(CREATE("b", "1")), say(CREATE("c", "1"));
     done(3, 0, 0);
     dispatch("a"), dispatch("b"), dispatch("c");
-    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs WHERE job_key = 'b' FOR UPDATE");
+    run_sql("BEGIN; SELECT id FROM jobs WHERE job_key = 'b' FOR UPDATE");
     for (const char *key = "abc"; *key; key++) {
         static char text[3][128];
         snprintf(text[key[0] - 'a'], sizeof(text[0]),
@@ -493,7 +489,7 @@ FRESH_TEST(reports_wait_for_an_earlier_one_that_waits)
     }
     OK(carry_out());
     assert_members(batch, (done, 1), (waiting, 2));
-    mysql_fixture_run(&fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_int_equal(jobs("state = 'succeeded'"), 1);
     memmove(messages, &messages[1], 2 * sizeof(*messages));
     batch.n = 2;
@@ -513,7 +509,7 @@ FRESH_TEST(a_batch_of_messages_is_applied_as_a_whole_or_not_at_all)
         fail_rule(NULL);
         assert_int_equal(jobs("TRUE"), 0);
         assert_int_equal(next_offset(0), 0);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM messages"), 0);
+        assert_sql_number(0, "SELECT COUNT(*) FROM messages");
         batch.n = 0;
     }
     say(CREATE("a", "1"));
@@ -534,12 +530,12 @@ FRESH_TEST(a_halted_partition_shows_the_reason_until_it_continues)
 {
     struct dt_command_place elsewhere = {.partition = 0, .next = 5};
     OK(dt_store_halt_commands(store, &elsewhere, "not so", &err));
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 0);
+    assert_sql_number(0, "SELECT COUNT(halted) FROM v_commands");
     OK(dt_store_halt_commands(store, &places[0], "made anew", &err));
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 1);
+    assert_sql_number(1, "SELECT COUNT(halted) FROM v_commands");
     say(CREATE("a", "1"));
     done(1, 0, 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 0);
+    assert_sql_number(0, "SELECT COUNT(halted) FROM v_commands");
 }
 
 SUITE(open_store, close_store)

@@ -1,53 +1,37 @@
 /* Events lie in partitions of a day each, which are made before their day comes, and go with it when its last event was
  * kept for long enough. They are read in pages. */
-#include "support/suite.h"
-
 #include "events/events.h"
-#include "support/mysql_fixture.h"
+#include "support/store_suite.h"
 
 #define DAY_MS     INT64_C(86400000)
 #define TODAY      INT64_C(20000) /* the number of a day */
 #define NOON_MS    (TODAY * DAY_MS + DAY_MS / 2)
 #define PARTITIONS "FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = 'job_events'"
 
-static struct mysql_fixture fx;
-static dt_store *store;
-static struct dt_error err;
+STORE_SUITE("events", 0)
 
-static void setup(void)
-{
-    mysql_fixture_open(&fx, "events", 0, &store);
-}
-
-static void teardown(void)
-{
-    dt_store_free(store);
-    mysql_fixture_drop(&fx);
-}
-
-#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+#define FRESH_TEST(name) TEST_WITH(name, open_store, close_store)
 
 static void event_at(int64_t at_ms)
 {
-    mysql_fixture_run(&fx, "INSERT INTO job_events (at, actor, action) VALUES (%lld, 'a', 'cancel')", (long long)at_ms);
+    run_sql("INSERT INTO job_events (at, actor, action) VALUES (%lld, 'a', 'cancel')", (long long)at_ms);
 }
 
 static int64_t events(void)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_events");
+    return sql_number("SELECT COUNT(*) FROM job_events");
 }
 
 static int64_t days(void)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) " PARTITIONS " AND partition_name LIKE 'd%%'");
+    return sql_number("SELECT COUNT(*) " PARTITIONS " AND partition_name LIKE 'd%%'");
 }
 
 /* The day has a partition, which ends where the next day begins. */
 static bool has_day(int64_t day)
 {
-    return mysql_fixture_number(
-               &fx, "SELECT COUNT(*) " PARTITIONS " AND partition_name = 'd%lld' AND partition_description = '%lld'",
-               (long long)day, (long long)((day + 1) * DAY_MS)) == 1;
+    return sql_number("SELECT COUNT(*) " PARTITIONS " AND partition_name = 'd%lld' AND partition_description = '%lld'",
+                      (long long)day, (long long)((day + 1) * DAY_MS)) == 1;
 }
 
 FRESH_TEST(days_have_event_partitions_in_advance)
@@ -71,7 +55,7 @@ FRESH_TEST(events_without_a_partition_are_moved_into_one_later)
     OK(dt_store_events_tend(store, NOON_MS + 5 * DAY_MS, 100 * DAY_MS, &err));
     assert_int_equal(days(), 8);
     assert_int_equal(events(), 3);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_events PARTITION (d20005)"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM job_events PARTITION (d20005)");
 }
 
 FRESH_TEST(a_days_partition_is_dropped_when_its_last_event_expired)
@@ -106,7 +90,6 @@ FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
                  {{10, 1}, 1, true},  {{1, 1}, 1, true}, {{10, (size_t)1 << 20}, 6, false}};
     struct dt_event_filter filter = {.to_ms = INT64_MAX};
     struct dt_event_list list;
-    struct dt_arena arena = {0};
     for (int i = 0; i < 6; i++)
         event_at(NOON_MS + i);
     for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
@@ -115,14 +98,11 @@ FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
         assert_members(list, (n, pages[i].n), (more, pages[i].more));
         assert_int_equal(list.v[0].at_ms, NOON_MS + 5);
         dt_arena_clear(&arena);
-    }
-    mysql_fixture_run(&fx, "UPDATE job_events SET became = CONCAT('{\"a\":\"', REPEAT('x', 60000), '\"}')");
+        }
+    run_sql("UPDATE job_events SET became = CONCAT('{\"a\":\"', REPEAT('x', 60000), '\"}')");
     filter.end = (struct dt_page_end){10, 200000};
     OK(dt_store_events(store, &filter, &arena, &list, &err));
     assert_in_range(list.n, 2, 4);
     assert_true(list.more);
     assert_in_range(arena.size, 200000, 500000); /* the last chunk may be as large as all before it */
-    dt_arena_clear(&arena);
 }
-
-SUITE(NULL, NULL)

@@ -14,10 +14,10 @@ static struct dt_inbox_mover mover;
 static struct dt_inbox_mover a_mover(dt_store *its_store)
 {
     struct dt_inbox_mover m = {.store = its_store, .clock = dt_clock_system()};
-    m.rules = (struct dt_job_rules){.max_delay_ms = fx.config.limits_max_delay,
-                                    .payload_max = (size_t)fx.config.limits_payload,
-                                    .headers_max = (size_t)fx.config.limits_headers,
-                                    .json_depth = (unsigned)fx.config.limits_json_depth,
+    m.rules = (struct dt_job_rules){.max_delay_ms = mysql_fixture.config.limits_max_delay,
+                                    .payload_max = (size_t)mysql_fixture.config.limits_payload,
+                                    .headers_max = (size_t)mysql_fixture.config.limits_headers,
+                                    .json_depth = (unsigned)mysql_fixture.config.limits_json_depth,
                                     .installation = S("duetime")};
     assert_int_equal(dt_json_new(&m.json), DT_OK);
     return m;
@@ -32,7 +32,7 @@ static void end_mover(struct dt_inbox_mover *m)
 static void begin(void)
 {
     empty_tables();
-    mysql_fixture_run(&fx, "DELETE FROM job_inbox");
+    run_sql("DELETE FROM job_inbox");
     OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
     mover = a_mover(store);
 }
@@ -47,8 +47,7 @@ static void end(void)
 /* action, key, delay and payload as SQL. */
 static void put(const char *values)
 {
-    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, action, job_key, delay_ms, payload) VALUES ('t', %s)",
-                      values);
+    run_sql("INSERT INTO job_inbox (topic, action, job_key, delay_ms, payload) VALUES ('t', %s)", values);
 }
 
 static struct dt_inbox_moved move_once(struct dt_inbox_mover *m)
@@ -63,12 +62,12 @@ static struct dt_inbox_moved move_once(struct dt_inbox_mover *m)
 
 static int64_t rows(const char *where)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_inbox WHERE %s", where);
+    return sql_number("SELECT COUNT(*) FROM job_inbox WHERE %s", where);
 }
 
 static int64_t jobs(const char *where)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
+    return sql_number("SELECT COUNT(*) FROM jobs WHERE %s", where);
 }
 
 FRESH_TEST(rows_of_a_key_are_processed_in_order_despite_other_rows)
@@ -83,19 +82,19 @@ FRESH_TEST(rows_of_a_key_are_processed_in_order_despite_other_rows)
     assert_int_equal(jobs("job_key = 'a' AND state = 'scheduled' AND payload = '4'"), 1);
     assert_int_equal(jobs("job_key = 'b' AND state = 'scheduled' AND payload = '3'"), 1);
     assert_int_equal(rows("error LIKE 'key-conflict: %%' AND error_at > 0"), 1);
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_int_equal(mysql_fixture_audit(), 0);
 }
 
 /* Another session has the first row of a key: what comes behind it for that key waits, and nothing else does. */
 FRESH_TEST(a_locked_row_delays_only_rows_with_its_key)
 {
     put("'create', 'a', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL"), put("'create', 'b', " HOUR ", '1'");
-    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox ORDER BY id LIMIT 1 FOR UPDATE");
+    run_sql("BEGIN; SELECT id FROM job_inbox ORDER BY id LIMIT 1 FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
     assert_members(moved, (done, 1), (waiting, 1));
     assert_int_equal(jobs("job_key = 'b'"), 1);
     assert_int_equal(jobs("TRUE"), 1);
-    mysql_fixture_run(&fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_int_equal(move_once(&mover).done, 2);
     assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled'"), 1);
 }
@@ -104,11 +103,11 @@ FRESH_TEST(a_locked_row_delays_only_rows_with_its_key)
 FRESH_TEST(a_row_is_processed_although_later_ones_are_locked)
 {
     put("'create', 'a', " HOUR ", '1'"), put("'change', 'a', NULL, '2'"), put("'change', 'a', NULL, '3'");
-    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox WHERE payload = '2' FOR UPDATE");
+    run_sql("BEGIN; SELECT id FROM job_inbox WHERE payload = '2' FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
     assert_members(moved, (done, 1), (waiting, 1));
     assert_int_equal(jobs("job_key = 'a' AND payload = '1'"), 1);
-    mysql_fixture_run(&fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_int_equal(move_once(&mover).done, 2);
     assert_int_equal(jobs("job_key = 'a' AND payload = '3' AND version = 3"), 1);
 }
@@ -118,10 +117,10 @@ FRESH_TEST(a_locked_job_delays_only_its_own_rows)
 {
     put("'create', 'a', " HOUR ", '1'"), move_once(&mover);
     put("'cancel', 'a', NULL, NULL"), put("'replace', 'a', " HOUR ", '2'"), put("'create', 'b', " HOUR ", '1'");
-    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs FOR UPDATE");
+    run_sql("BEGIN; SELECT id FROM jobs FOR UPDATE");
     struct dt_inbox_moved moved = move_once(&mover);
     assert_members(moved, (done, 1), (waiting, 2));
-    mysql_fixture_run(&fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_int_equal(move_once(&mover).done, 2);
     assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled'"), 1);
     assert_int_equal(jobs("job_key = 'a' AND state = 'scheduled'"), 1);
@@ -129,16 +128,16 @@ FRESH_TEST(a_locked_job_delays_only_its_own_rows)
 
 FRESH_TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked)
 {
-    dt_store *other = mysql_fixture_store(&fx);
+    dt_store *other = mysql_fixture_store();
     struct dt_inbox_mover late = a_mover(other);
-    mysql_fixture_run(&fx, "BEGIN");
+    run_sql("BEGIN");
     put("'create', 'low', " HOUR ", '1'");
     dt_db *db;
     OK(dt_store_db(store, &db, &err));
     OK(dt_db_run(db, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('t', 'high', " HOUR ")", DT_NO_PARAMS,
                  NULL, &err));
     assert_int_equal(move_once(&late).done, 1);
-    mysql_fixture_run(&fx, "COMMIT");
+    run_sql("COMMIT");
     assert_int_equal(move_once(&late).done, 1);
     assert_int_equal(jobs("job_key IN ('low', 'high')"), 2);
     end_mover(&late);
@@ -148,18 +147,18 @@ FRESH_TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked)
 /* Hundreds of rows are removed while the server believes the table to be small. */
 FRESH_TEST(uncommitted_rows_do_not_block_a_mover)
 {
-    dt_store *other = mysql_fixture_store(&fx);
+    dt_store *other = mysql_fixture_store();
     struct dt_inbox_mover beside = a_mover(other);
-    mysql_fixture_run(&fx, "BEGIN");
+    run_sql("BEGIN");
     put("'create', 'open', " HOUR ", '1'");
     dt_db *db;
     OK(dt_store_db(store, &db, &err));
     OK(dt_db_run(db,
-                 "INSERT INTO job_inbox (topic, job_key, delay_ms) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT "
-                 "i + 1 FROM n WHERE i < 300) SELECT 't', CONCAT('k', i), " HOUR " FROM n",
+                 "INSERT INTO job_inbox (topic, job_key, delay_ms) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i "
+                 "+ 1 FROM n WHERE i < 300) SELECT 't', CONCAT('k', i), " HOUR " FROM n",
                  DT_NO_PARAMS, NULL, &err));
     assert_int_equal(move_once(&beside).done, 300);
-    mysql_fixture_run(&fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_int_equal(rows("TRUE"), 0);
     end_mover(&beside);
     dt_store_free(other);
@@ -168,26 +167,24 @@ FRESH_TEST(uncommitted_rows_do_not_block_a_mover)
 /* created_at is what delays count from, and nothing else: an application may have set it. */
 FRESH_TEST(a_run_at_is_kept_whatever_created_at_says)
 {
-    int64_t at_ms = mysql_now_ms(&fx) + 600000;
+    int64_t at_ms = mysql_now_ms() + 600000;
     for (int i = 0; i < 3; i++) {
-        mysql_fixture_run(&fx,
-                          "INSERT INTO job_inbox (topic, action, job_key, run_at, created_at) VALUES "
-                          "('t', '%s', 'k', %lld, %lld)",
-                          ((const char *[]){"create", "change", "replace"})[i], (long long)at_ms + i,
-                          (long long)at_ms + 3600000);
+        run_sql(
+            "INSERT INTO job_inbox (topic, action, job_key, run_at, created_at) VALUES ('t', '%s', 'k', %lld, %lld)",
+            ((const char *[]){"create", "change", "replace"})[i], (long long)at_ms + i, (long long)at_ms + 3600000);
         assert_int_equal(move_once(&mover).done, 1);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at FROM jobs"), at_ms + i);
+        assert_sql_number(at_ms + i, "SELECT run_at FROM jobs");
     }
     assert_int_equal(jobs("version = 3"), 1);
-    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms, created_at) VALUES ('t', 'old', 5, 0)");
+    run_sql("INSERT INTO job_inbox (topic, job_key, delay_ms, created_at) VALUES ('t', 'old', 5, 0)");
     assert_int_equal(move_once(&mover).done, 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at >= created_at FROM jobs WHERE job_key = 'old'"), 1);
+    assert_sql_number(1, "SELECT run_at >= created_at FROM jobs WHERE job_key = 'old'");
 }
 
 FRESH_TEST(a_missing_topic_is_created_by_its_first_row_if_allowed)
 {
-    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('new', 'k', " HOUR
-                           "), ('a_b', 'k', " HOUR "), ('a.b', 'k', " HOUR ")");
+    run_sql("INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('new', 'k', " HOUR "), ('a_b', 'k', " HOUR
+            "), ('a.b', 'k', " HOUR ")");
     assert_true(move_once(&mover).again);
     move_once(&mover);
     move_once(&mover);
@@ -199,22 +196,21 @@ FRESH_TEST(a_missing_topic_is_created_by_its_first_row_if_allowed)
 
 FRESH_TEST(a_row_for_one_topic_too_many_is_refused_alone)
 {
-    const int64_t most = fx.config.limits_topics;
-    fx.config.limits_topics = 2;
-    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('second', 'k', " HOUR
-                           "), ('third', 'k', " HOUR "), ('t', 'k', " HOUR ")");
+    const int64_t most = mysql_fixture.config.limits_topics;
+    mysql_fixture.config.limits_topics = 2;
+    run_sql("INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('second', 'k', " HOUR "), ('third', 'k', " HOUR
+            "), ('t', 'k', " HOUR ")");
     for (int i = 0; i < 4; i++)
         move_once(&mover);
-    assert_int_equal(rows("topic = 'third' AND error = 'invalid: no topic can be created: "
-                          "limits.topics (2) is reached'"),
-                     1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_inbox_errors WHERE topic = 'third'"), 1);
+    assert_int_equal(
+        rows("topic = 'third' AND error = 'invalid: no topic can be created: limits.topics (2) is reached'"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM v_inbox_errors WHERE topic = 'third'");
     assert_int_equal(rows("TRUE"), 1);
     assert_int_equal(jobs("topic IN ('t', 'second')"), 2);
-    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('second', 'l', " HOUR ")");
+    run_sql("INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('second', 'l', " HOUR ")");
     assert_int_equal(move_once(&mover).done, 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topics"), 2);
-    fx.config.limits_topics = most;
+    assert_sql_number(2, "SELECT COUNT(*) FROM topics");
+    mysql_fixture.config.limits_topics = most;
 }
 
 FRESH_TEST(an_invalid_row_keeps_its_error_and_the_others_are_processed)
@@ -226,13 +222,13 @@ FRESH_TEST(an_invalid_row_keeps_its_error_and_the_others_are_processed)
     assert_members(moved, (done, 50), (refused, 100));
     assert_int_equal(rows("error LIKE 'malformed: payload: %%'"), 50);
     assert_int_equal(rows("error = 'not-found: no such job'"), 50);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_inbox_errors WHERE error_at IS NOT NULL"), 100);
+    assert_sql_number(100, "SELECT COUNT(*) FROM v_inbox_errors WHERE error_at IS NOT NULL");
     assert_int_equal(move_once(&mover).refused, 0); /* they are looked at no more */
     int64_t n;
     uint64_t purged;
     OK(dt_store_count_inbox_errors(store, &n, &err));
     assert_int_equal(n, 100);
-    mysql_fixture_run(&fx, "UPDATE job_inbox SET error_at = 5 ORDER BY id LIMIT 30");
+    run_sql("UPDATE job_inbox SET error_at = 5 ORDER BY id LIMIT 30");
     OK(dt_store_purge_inbox(store, 6, &purged, &err));
     assert_int_equal(purged, 30);
     assert_int_equal(rows("TRUE"), 70);
@@ -246,27 +242,25 @@ FRESH_TEST(a_payload_with_invalid_json_is_refused_with_the_position)
         const struct dt_json_limits limits = dt_job_json_limits(mover.rules.json_depth);
         struct dt_error why = {0};
         assert_int_equal(dt_json_parse(mover.json, dt_str(texts[i]), &limits, &why), DT_MALFORMED);
-        mysql_fixture_run(&fx,
-                          "DELETE FROM job_inbox; INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES "
-                          "('t', 'k', 1, '%s')",
-                          texts[i]);
+        run_sql("DELETE FROM job_inbox; INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES ('t', 'k', 1, "
+                "'%s')",
+                texts[i]);
         assert_int_equal(move_once(&mover).refused, 1);
-        if (mysql_fixture_number(&fx, "SELECT error <> 'malformed: payload: %s' FROM job_inbox", why.text))
+        if (sql_number("SELECT error <> 'malformed: payload: %s' FROM job_inbox", why.text))
             fail_msg("'%s' is not refused with: %s", texts[i], why.text);
     }
 }
 
 FRESH_TEST(a_key_reserved_for_fires_is_refused_with_the_reason)
 {
-    mysql_fixture_run(&fx,
-                      "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, "
-                      "jitter_ms, paused, created_at, updated_at, version, digest, payload_binary, payload) VALUES "
-                      "('s', 't', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, 'd', FALSE, '1')");
+    run_sql("INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
+            "paused, created_at, updated_at, version, digest, payload_binary, payload) VALUES ('s', 't', 1000, 0, "
+            "'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, 'd', FALSE, '1')");
     put("'create', 's@5', " HOUR ", '1'");
     put("'create', 's@5x', " HOUR ", '1'");
     assert_int_equal(move_once(&mover).done, 1);
     assert_int_equal(rows("error LIKE 'invalid: the key belongs to a fire of a schedule%%'"), 1);
-    mysql_fixture_run(&fx, "DELETE FROM schedules");
+    run_sql("DELETE FROM schedules");
 }
 
 /* A move that fails at any of its steps leaves all as it was, or has done all. */
@@ -289,7 +283,7 @@ FRESH_TEST(a_move_that_fails_at_any_statement_is_rolled_back_and_repeated)
         assert_int_equal(jobs("TRUE"), i + 1);
         assert_int_equal(rows("error IS NULL"), 0);
     }
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_int_equal(mysql_fixture_audit(), 0);
 }
 
 /* ---- several at once ---- */
@@ -321,14 +315,14 @@ FRESH_TEST(several_movers_share_rows_and_keep_the_order_of_each_key)
 {
     pthread_t threads[MOVERS];
     dt_store *stores[MOVERS];
-    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, action, job_key, delay_ms, payload) "
-                           "SELECT 't', IF(n.seq = 0, 'create', 'change'), k.seq, IF(n.seq = 0, " HOUR
-                           ", NULL), n.seq FROM (WITH RECURSIVE c AS (SELECT 0 AS seq UNION ALL SELECT seq + 1 FROM c "
-                           "WHERE seq < 10) SELECT seq FROM c) n, (WITH RECURSIVE d AS (SELECT 1 AS seq UNION ALL "
-                           "SELECT seq + 1 FROM d WHERE seq < 40) SELECT seq FROM d) k ORDER BY n.seq, k.seq");
+    run_sql("INSERT INTO job_inbox (topic, action, job_key, delay_ms, payload) SELECT 't', IF(n.seq = 0, 'create', "
+            "'change'), k.seq, IF(n.seq = 0, " HOUR
+            ", NULL), n.seq FROM (WITH RECURSIVE c AS (SELECT 0 AS seq UNION ALL SELECT seq + 1 FROM c WHERE seq < 10) "
+            "SELECT seq FROM c) n, (WITH RECURSIVE d AS (SELECT 1 AS seq UNION ALL SELECT seq + 1 FROM d WHERE seq < "
+            "40) SELECT seq FROM d) k ORDER BY n.seq, k.seq");
     assert_int_equal(rows("TRUE"), 11 * KEYS);
     for (int i = 0; i < MOVERS; i++) {
-        stores[i] = mysql_fixture_store(&fx);
+        stores[i] = mysql_fixture_store();
         assert_int_equal(pthread_create(&threads[i], NULL, move_until_empty, stores[i]), 0);
     }
     for (int i = 0; i < MOVERS; i++) {
@@ -337,7 +331,7 @@ FRESH_TEST(several_movers_share_rows_and_keep_the_order_of_each_key)
     }
     assert_int_equal(rows("TRUE"), 0);
     assert_int_equal(jobs("version = 11 AND payload = '10'"), KEYS);
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_int_equal(mysql_fixture_audit(), 0);
 }
 
 SUITE(open_store, close_store)

@@ -10,10 +10,9 @@ FRESH_TEST(there_is_always_a_job_for_the_next_fire)
     struct dt_schedule s = put(cron("0 9 * * *"));
     assert_int_equal(s.version, 1);
     assert_jobs(1, 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT job_key = CONCAT('" NAME "@', run_at) AND next_at = run_at "
-                                               "AND run_at MOD 3600000 = 0 FROM jobs"),
-                     1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT look_at > next_fire_at - 90000000 FROM schedule_fires"), 1);
+    assert_sql_number(1, "SELECT job_key = CONCAT('" NAME
+                         "@', run_at) AND next_at = run_at AND run_at MOD 3600000 = 0 FROM jobs");
+    assert_sql_number(1, "SELECT look_at > next_fire_at - 90000000 FROM schedule_fires");
     assert_int_equal(make().schedules, 0);
     assert_jobs(1, 0);
 }
@@ -23,8 +22,8 @@ FRESH_TEST(all_fires_of_the_next_minute_are_made_at_once)
     put(every(2000));
     int64_t n = count(SCHEDULED);
     assert_in_range(n, 60, 62);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT MAX(run_at) - MIN(run_at) FROM jobs"), (n - 1) * 2000);
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
+    assert_sql_number((n - 1) * 2000, "SELECT MAX(run_at) - MIN(run_at) FROM jobs");
+    run_sql("UPDATE schedule_fires SET look_at = 1");
     make();
     assert_jobs(count(SCHEDULED), 0);
     assert_in_range(count(SCHEDULED), n, n + 2);
@@ -34,8 +33,7 @@ FRESH_TEST(a_frequent_schedule_has_a_hundred_fires_ahead_and_is_refilled_at_half
 {
     put(every(100));
     assert_in_range(count(SCHEDULED), DT_FIRES_AHEAD, DT_FIRES_AHEAD + 1);
-    assert_int_equal(
-        mysql_fixture_number(&fx, "SELECT look_at - (SELECT MIN(run_at) FROM jobs) FROM schedule_fires") / 1000, 5);
+    assert_int_equal(sql_number("SELECT look_at - (SELECT MIN(run_at) FROM jobs) FROM schedule_fires") / 1000, 5);
 }
 
 FRESH_TEST(many_missed_fires_are_made_in_pieces)
@@ -49,7 +47,7 @@ FRESH_TEST(many_missed_fires_are_made_in_pieces)
     for (int i = 0; i < 5 && make().schedules; i++)
         ;
     assert_in_range(count(SCHEDULED), 1200, 1400);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT job_key) FROM jobs"), count(SCHEDULED));
+    assert_sql_number(count(SCHEDULED), "SELECT COUNT(DISTINCT job_key) FROM jobs");
 }
 
 FRESH_TEST(an_equal_request_changes_nothing)
@@ -62,22 +60,22 @@ FRESH_TEST(an_equal_request_changes_nothing)
 FRESH_TEST(a_pause_withdraws_future_fires_and_a_resume_returns_them)
 {
     put(cron("0 9 * * *"));
-    int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
+    int64_t id = sql_number("SELECT id FROM jobs");
     set_paused(true);
     assert_jobs(0, 1);
     make();
     assert_jobs(0, 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT leave_at > run_at AND purge_at >= leave_at FROM jobs"), 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT look_at IS NULL FROM schedule_fires"), 1);
+    assert_sql_number(1, "SELECT leave_at > run_at AND purge_at >= leave_at FROM jobs");
+    assert_sql_number(1, "SELECT look_at IS NULL FROM schedule_fires");
     set_paused(false);
     assert_jobs(1, 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE error_code IS NULL AND leave_at = 0"), id);
+    assert_sql_number(id, "SELECT id FROM jobs WHERE error_code IS NULL AND leave_at = 0");
 }
 
 FRESH_TEST(a_change_applies_to_future_fires)
 {
     put(cron("0 9 * * *"));
-    int64_t id = mysql_fixture_number(&fx, "SELECT id FROM jobs");
+    int64_t id = sql_number("SELECT id FROM jobs");
     struct dt_schedule s = cron("0 9 * * *");
     s.job.payload = S("{\"n\":2}");
     s.job.retry = S("1m");
@@ -85,9 +83,8 @@ FRESH_TEST(a_change_applies_to_future_fires)
     memcpy(s.job.digest, "two", 4);
     assert_int_equal(put(s).version, 2);
     assert_jobs(1, 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE payload = '{\"n\":2}' AND retry = '1m' AND "
-                                               "callback_url = 'http://a/'"),
-                     id);
+    assert_sql_number(
+        id, "SELECT id FROM jobs WHERE payload = '{\"n\":2}' AND retry = '1m' AND callback_url = 'http://a/'");
     s.cron = S("30 9 * * *");
     memcpy(s.job.digest, "three", 6);
     put(s);
@@ -98,7 +95,7 @@ FRESH_TEST(a_fire_that_its_caller_cancelled_stays_cancelled)
 {
     struct dt_job job;
     put(cron("0 9 * * *"));
-    OK(dt_store_cancel(store, mysql_fixture_number(&fx, "SELECT id FROM jobs"), false, &arena, &job, &err));
+    OK(dt_store_cancel(store, sql_number("SELECT id FROM jobs"), false, &arena, &job, &err));
     set_paused(true);
     set_paused(false);
     assert_jobs(0, 0);
@@ -107,7 +104,7 @@ FRESH_TEST(a_fire_that_its_caller_cancelled_stays_cancelled)
 FRESH_TEST(a_dispatched_fire_is_not_withdrawn)
 {
     put(cron("0 9 * * *"));
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1");
+    run_sql("UPDATE jobs SET state = 'dispatched', attempt = 1");
     set_paused(true);
     assert_int_equal(count("state = 'dispatched'"), 1);
     assert_int_equal(count(WITHDRAWN), 0);
@@ -133,7 +130,7 @@ FRESH_TEST(missed_fires_are_caught_up_within_bounds)
     assert_in_range(count(SCHEDULED), before + 9, before + 12);
     s.catch_up_max = 3;
     memcpy(s.job.digest, "max", 4);
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
+    run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
     put(s);
     before = count(SCHEDULED);
     was_away(2 * HOUR_MS);
@@ -145,14 +142,11 @@ FRESH_TEST(without_catch_up_no_fire_of_a_pause_is_made)
 {
     put(every(1000));
     set_paused(true);
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
-                           "UPDATE schedules SET anchor_at = anchor_at - 3000; "
-                           "UPDATE schedule_fires SET next_fire_at = next_fire_at - 3000");
+    run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; UPDATE schedules SET anchor_at = "
+            "anchor_at - 3000; UPDATE schedule_fires SET next_fire_at = next_fire_at - 3000");
     set_paused(false);
-    assert_int_equal(
-        mysql_fixture_number(
-            &fx, "SELECT MIN(SUBSTRING_INDEX(job_key, '@', -1) + 0) >= (SELECT updated_at FROM schedules) FROM jobs"),
-        1);
+    assert_sql_number(
+        1, "SELECT MIN(SUBSTRING_INDEX(job_key, '@', -1) + 0) >= (SELECT updated_at FROM schedules) FROM jobs");
 }
 
 /* The fire's time has come while the one before is under way. */
@@ -162,24 +156,23 @@ static void fire_meets_a_job_that_is_under_way(enum dt_overlap overlap)
     s.overlap = overlap;
     put(s);
     assert_int_equal(count(SCHEDULED), 1);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1, due_at = 1, dispatched_at = 1; "
-                           "UPDATE job_counts SET scheduled = 0, dispatched = 1");
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1, next_fire_at = last_fire_at + 1000");
+    run_sql("UPDATE jobs SET state = 'dispatched', attempt = 1, due_at = 1, dispatched_at = 1; UPDATE job_counts SET "
+            "scheduled = 0, dispatched = 1");
+    run_sql("UPDATE schedule_fires SET look_at = 1, next_fire_at = last_fire_at + 1000");
     wait_for_the_next_fire();
 }
 
 FRESH_TEST(a_fire_that_overlaps_is_a_cancelled_job)
 {
     fire_meets_a_job_that_is_under_way(DT_OVERLAP_SKIP);
-    int64_t first = mysql_fixture_number(&fx, "SELECT id FROM jobs");
+    int64_t first = sql_number("SELECT id FROM jobs");
     assert_int_equal(make().skipped, 1);
     assert_int_equal(count(OVERLAP), 1);
     assert_int_equal(count(SCHEDULED), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT last_job_id FROM schedule_fires"), first);
-    mysql_fixture_run(&fx,
-                      "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = %lld; "
-                      "UPDATE schedule_fires SET look_at = 1",
-                      (long long)first);
+    assert_sql_number(first, "SELECT last_job_id FROM schedule_fires");
+    run_sql(
+        "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = %lld; UPDATE schedule_fires SET look_at = 1",
+        (long long)first);
     assert_int_equal(make().made, 1);
 }
 
@@ -201,7 +194,7 @@ FRESH_TEST(a_removed_schedule_keeps_or_cancels_its_next_fire)
     assert_in_range(count(SCHEDULED), 1, 2); /* that of its beginning is due */
     assert_int_equal(count(SCHEDULED) + count(WITHDRAWN), n);
     assert_int_equal(dt_store_schedule_delete(&maker, S(NAME), true, &err), DT_NOT_FOUND);
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
+    run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
     put(cron("0 9 * * *"));
     OK(dt_store_schedule_delete(&maker, S(NAME), false, &err));
     assert_jobs(1, 0);
@@ -222,7 +215,7 @@ static enum dt_insert_outcome insert(const char *topic, const char *key)
     struct dt_insert *rows[] = {&row};
     int64_t created_ms;
     OK(dt_store_insert(store, rows, 1, 1, &created_ms, &err));
-    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id = 7; DELETE FROM job_keys WHERE job_id = 7");
+    run_sql("DELETE FROM jobs WHERE id = 7; DELETE FROM job_keys WHERE job_id = 7");
     return row.outcome;
 }
 
@@ -247,8 +240,7 @@ FRESH_TEST(run_now_makes_a_job_also_while_paused)
     put(cron("0 9 * * *"));
     set_paused(true);
     OK(dt_store_schedule_run_now(&maker, S(NAME), &job, &err));
-    assert_int_equal(
-        mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE " SCHEDULED " AND job_key LIKE '" NAME "@%%'"), job.id);
+    assert_sql_number(job.id, "SELECT id FROM jobs WHERE " SCHEDULED " AND job_key LIKE '" NAME "@%%'");
     assert_int_equal(job.state, DT_SCHEDULED);
     assert_int_equal(maker.n_moves, 1);
     assert_int_equal(dt_store_schedule_run_now(&maker, S("other"), &job, &err), DT_NOT_FOUND);
@@ -258,13 +250,13 @@ FRESH_TEST(a_schedule_whose_topic_was_deleted_shows_an_error)
 {
     struct dt_schedule s;
     put(every(1000));
-    mysql_fixture_run(&fx, "DELETE FROM topics; UPDATE schedule_fires SET look_at = 1");
+    run_sql("DELETE FROM topics; UPDATE schedule_fires SET look_at = 1");
     make();
     OK(dt_store_schedule_get(store, S(NAME), &arena, &s, &err));
     assert_true(dt_str_is(s.error, "its topic does not exist"));
     assert_int_equal(make().schedules, 0);
     OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
+    run_sql("UPDATE schedule_fires SET look_at = 1");
     make();
     OK(dt_store_schedule_get(store, S(NAME), &arena, &s, &err));
     assert_null(s.error.p);
@@ -273,19 +265,19 @@ FRESH_TEST(a_schedule_whose_topic_was_deleted_shows_an_error)
 FRESH_TEST(locked_settings_are_read_as_last_committed)
 {
     put(every(1000));
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE schedules SET paused = 1");
+    run_sql("UPDATE schedule_fires SET look_at = 1");
+    run_sql("START TRANSACTION; UPDATE schedules SET paused = 1");
     make();
-    mysql_fixture_run(&fx, "ROLLBACK");
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE look_at > 1"), 1);
+    run_sql("ROLLBACK");
+    assert_sql_number(1, "SELECT COUNT(*) FROM schedule_fires WHERE look_at > 1");
 }
 
 FRESH_TEST(rows_of_fires_whose_schedule_was_deleted_by_hand_are_removed)
 {
     put(cron("0 9 * * *"));
-    mysql_fixture_run(&fx, "DELETE FROM schedules; UPDATE schedule_fires SET look_at = 1");
+    run_sql("DELETE FROM schedules; UPDATE schedule_fires SET look_at = 1");
     assert_int_equal(make().schedules, 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires"), 0);
+    assert_sql_number(0, "SELECT COUNT(*) FROM schedule_fires");
     assert_jobs(1, 0);
 }
 
@@ -294,15 +286,13 @@ static void two_with(const char *column, const char *number)
 {
     struct dt_schedule other = every(HOUR_MS);
     other.name = S("other");
-    mysql_fixture_run(&fx, "DELETE FROM schedules; DELETE FROM schedule_fires");
+    run_sql("DELETE FROM schedules; DELETE FROM schedule_fires");
     put(every(HOUR_MS));
     put(other);
-    mysql_fixture_run(&fx,
-                      "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts;"
-                      "UPDATE schedule_fires SET look_at = 1, last_fire_at = NULL;"
-                      "UPDATE schedules s JOIN schedule_fires f ON f.name = s.name SET %s = %s WHERE s.name = '" NAME
-                      "'",
-                      column, number);
+    run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts;UPDATE schedule_fires SET look_at = 1, "
+            "last_fire_at = NULL;UPDATE schedules s JOIN schedule_fires f ON f.name = s.name SET %s = %s WHERE s.name "
+            "= '" NAME "'",
+            column, number);
 }
 
 FRESH_TEST(no_manual_edit_delays_fires_of_other_schedules)
@@ -335,8 +325,7 @@ FRESH_TEST(a_number_of_missed_fires_below_zero_means_all_of_them)
     s.catch_up_ms = 2 * HOUR_MS;
     s.catch_up_max = 1;
     put(s);
-    mysql_fixture_run(
-        &fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; UPDATE schedules SET catch_up_max = -1");
+    run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; UPDATE schedules SET catch_up_max = -1");
     was_away(HOUR_MS);
     make();
     assert_int_equal(count(SCHEDULED), DT_FIRES_AT_ONCE);
@@ -380,18 +369,17 @@ FRESH_TEST(fires_with_a_large_payload_are_made_a_few_at_a_time)
     assert_in_range(count(SCHEDULED), 18, 20);
     make();
     assert_in_range(count(SCHEDULED), 36, 40);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT payload) FROM jobs"), 1);
+    assert_sql_number(1, "SELECT COUNT(DISTINCT payload) FROM jobs");
 }
 
 FRESH_TEST(a_new_tzdata_moves_future_fires)
 {
     put(cron("0 9 * * *"));
-    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1, zone_stamp = 5; UPDATE job_keys SET job_key = '" NAME
-                           "@4000000000000'; "
-                           "UPDATE jobs SET job_key = '" NAME "@4000000000000'");
+    run_sql("UPDATE schedule_fires SET look_at = 1, zone_stamp = 5; UPDATE job_keys SET job_key = '" NAME
+            "@4000000000000'; UPDATE jobs SET job_key = '" NAME "@4000000000000'");
     make();
     assert_jobs(1, 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT zone_stamp <> 5 FROM schedule_fires"), 1);
+    assert_sql_number(1, "SELECT zone_stamp <> 5 FROM schedule_fires");
 }
 
 /* ---- two at once ---- */
@@ -401,7 +389,7 @@ static void *pause_it(void *arg)
     struct dt_error why = {0};
     struct dt_arena own = {0};
     struct dt_schedule s;
-    dt_store *mine = mysql_fixture_store(&fx);
+    dt_store *mine = mysql_fixture_store();
     struct dt_fire_maker maker = {.store = mine, .zones = zones, .arena = &own};
     *(dt_status *)arg = dt_store_schedule_pause(&maker, S(NAME), true, &s, &why);
     dt_arena_clear(&own);
@@ -415,14 +403,14 @@ FRESH_TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed)
     pthread_t thread;
     dt_status status = DT_INTERNAL;
     put(cron("0 9 * * *"));
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1");
+    run_sql("START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1");
     assert_int_equal(pthread_create(&thread, NULL, pause_it, &status), 0);
-    mysql_fixture_await_lock_waits(&fx, 1);
-    mysql_fixture_run(&fx, "COMMIT");
+    mysql_fixture_await_lock_waits(1);
+    run_sql("COMMIT");
     pthread_join(thread, NULL);
     assert_int_equal(status, DT_OK);
     assert_int_equal(count("state = 'dispatched'"), 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM schedules"), 1);
+    assert_sql_number(1, "SELECT paused FROM schedules");
 }
 
 #define MAKERS 3
@@ -431,7 +419,7 @@ static void *make_all(void *)
 {
     struct dt_error why = {0};
     struct dt_arena own = {0};
-    dt_store *mine = mysql_fixture_store(&fx);
+    dt_store *mine = mysql_fixture_store();
     struct dt_fire_maker maker = {.store = mine, .zones = zones, .arena = &own};
     for (int i = 0; i < 40; i++) {
         struct dt_fires_made made;
@@ -455,17 +443,16 @@ FRESH_TEST(concurrent_makers_make_each_fire_once)
         s.name = dt_str(name);
         put(s);
     }
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
-                           "UPDATE schedule_fires SET next_fire_at = next_fire_at - 300000, look_at = 1; "
-                           "UPDATE schedules SET catch_up_ms = 600000, anchor_at = anchor_at - 300000");
+    run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; UPDATE schedule_fires SET next_fire_at = "
+            "next_fire_at - 300000, look_at = 1; UPDATE schedules SET catch_up_ms = 600000, anchor_at = anchor_at - "
+            "300000");
     for (int i = 0; i < MAKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, make_all, NULL), 0);
     for (int i = 0; i < MAKERS; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE look_at < "
-                                               "CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)"),
-                     0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT job_key) FROM jobs"), count("TRUE"));
+    assert_sql_number(
+        0, "SELECT COUNT(*) FROM schedule_fires WHERE look_at < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)");
+    assert_sql_number(count("TRUE"), "SELECT COUNT(DISTINCT job_key) FROM jobs");
     assert_in_range(count("TRUE"), 1000, 1600);
     assert_jobs(count("TRUE"), 0);
 }

@@ -1,33 +1,17 @@
 /* Tokens on a real server. */
 
-#include "support/suite.h"
-
 #include "features/tokens/tokens.h"
-#include "support/mysql_fixture.h"
+#include "support/store_suite.h"
 #include "topic/owners.h"
 #include "topic/topics.h"
 
-static struct mysql_fixture fx;
-static dt_store *store;
-static struct dt_arena arena;
-static struct dt_error err;
-
-static void open_store(void)
-{
-    mysql_fixture_open(&fx, "tokens", 0, &store);
-}
-
-static void close_store(void)
-{
-    mysql_fixture_close(&fx, store, &arena);
-}
+STORE_SUITE("tokens", 0)
 
 #define STORE_TEST(name) TEST_WITH(name, open_store, close_store)
 
 STORE_TEST(tokens_are_added_listed_and_revoked)
 {
-    struct dt_token *tokens,
-        a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("write,read"), .topics = DT_STR_LIT("x.,y.")};
+    struct dt_token *tokens, a = {.name = S("a"), .scopes = S("write,read"), .topics = S("x.,y.")};
     enum dt_token_rule rule;
     size_t n;
     OK(dt_store_token_list(store, &arena, &tokens, &n, &rule, &err));
@@ -35,7 +19,7 @@ STORE_TEST(tokens_are_added_listed_and_revoked)
     for (unsigned i = 0; i < sizeof a.hash; i++)
         a.hash[i] = (unsigned char)(255 - 9 * i);
     OK(dt_store_token_add(store, &a, &err));
-    struct dt_token b = {.name = DT_STR_LIT("A"), .scopes = DT_STR_LIT("admin")};
+    struct dt_token b = {.name = S("A"), .scopes = S("admin")};
     OK(dt_store_token_add(store, &b, &err));
     assert_int_equal(dt_store_token_add(store, &a, &err), DT_EXISTS);
     OK(dt_store_token_list(store, &arena, &tokens, &n, &rule, &err));
@@ -46,8 +30,8 @@ STORE_TEST(tokens_are_added_listed_and_revoked)
     assert_true(dt_str_is(tokens[1].topics, "x.,y."));
     assert_memory_equal(tokens[1].hash, a.hash, sizeof a.hash);
     assert_true(tokens[1].created_at_ms > INT64_C(1700000000000));
-    OK(dt_store_token_revoke(store, DT_STR_LIT("a"), &err));
-    assert_int_equal(dt_store_token_revoke(store, DT_STR_LIT("a"), &err), DT_NOT_FOUND);
+    OK(dt_store_token_revoke(store, S("a"), &err));
+    assert_int_equal(dt_store_token_revoke(store, S("a"), &err), DT_NOT_FOUND);
     OK(dt_store_token_list(store, &arena, &tokens, &n, &rule, &err));
     assert_int_equal(n, 1);
 }
@@ -62,7 +46,7 @@ static enum dt_token_rule rule_now(size_t *n)
 
 STORE_TEST(once_a_token_existed_tokens_are_required_until_waived)
 {
-    const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
+    const struct dt_token a = {.name = S("a"), .scopes = S("read"), .topics = S("*")};
     size_t n;
     assert_int_equal(rule_now(&n), DT_TOKENS_NEVER_MADE);
     OK(dt_store_token_add(store, &a, &err));
@@ -78,18 +62,18 @@ STORE_TEST(once_a_token_existed_tokens_are_required_until_waived)
     assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
     OK(dt_store_tokens_waive(store, &err));
     OK(dt_store_token_add(store, &a, &err));
-    mysql_fixture_run(&fx, "DELETE FROM api_tokens");
+    run_sql("DELETE FROM api_tokens");
     assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
 }
 
 STORE_TEST(if_the_token_rule_cannot_be_read_a_token_is_required)
 {
-    const struct dt_token a = {.name = DT_STR_LIT("a"), .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
+    const struct dt_token a = {.name = S("a"), .scopes = S("read"), .topics = S("*")};
     size_t n;
-    mysql_fixture_run(&fx, "ALTER TABLE installation MODIFY token_rule INT NULL");
-    mysql_fixture_run(&fx, "UPDATE installation SET token_rule = NULL");
+    run_sql("ALTER TABLE installation MODIFY token_rule INT NULL");
+    run_sql("UPDATE installation SET token_rule = NULL");
     assert_int_equal(rule_now(&n), DT_TOKENS_ASKED);
-    mysql_fixture_run(&fx, "DELETE FROM installation");
+    run_sql("DELETE FROM installation");
     struct dt_token *tokens;
     assert_int_equal(dt_store_token_list(store, &arena, &tokens, &n, NULL, &err), DT_SCHEMA);
     assert_int_equal(dt_store_token_add(store, &a, &err), DT_SCHEMA);
@@ -97,16 +81,15 @@ STORE_TEST(if_the_token_rule_cannot_be_read_a_token_is_required)
 
 STORE_TEST(damaged_token_rows_grant_nothing)
 {
-    struct dt_token *tokens,
-        a = {.name = DT_STR_LIT("a"), .hash = {1}, .scopes = DT_STR_LIT("read"), .topics = DT_STR_LIT("*")};
+    struct dt_token *tokens, a = {.name = S("a"), .hash = {1}, .scopes = S("read"), .topics = S("*")};
     size_t n;
     OK(dt_store_token_add(store, &a, &err));
-    a.name = DT_STR_LIT("b");
+    a.name = S("b");
     OK(dt_store_token_add(store, &a, &err));
-    mysql_fixture_run(&fx, "ALTER TABLE api_tokens MODIFY topics VARBINARY(4000) NULL, MODIFY scopes VARBINARY(100) "
-                           "NULL, MODIFY hash VARBINARY(32) NULL");
-    mysql_fixture_run(&fx, "UPDATE api_tokens SET topics = NULL, scopes = NULL WHERE name = 'a'");
-    mysql_fixture_run(&fx, "UPDATE api_tokens SET hash = NULL WHERE name = 'b'");
+    run_sql("ALTER TABLE api_tokens MODIFY topics VARBINARY(4000) NULL, MODIFY scopes VARBINARY(100) NULL, MODIFY hash "
+            "VARBINARY(32) NULL");
+    run_sql("UPDATE api_tokens SET topics = NULL, scopes = NULL WHERE name = 'a'");
+    run_sql("UPDATE api_tokens SET hash = NULL WHERE name = 'b'");
     OK(dt_store_token_list(store, &arena, &tokens, &n, NULL, &err));
     assert_int_equal(n, 2);
     for (size_t i = 0; i < n; i++)
@@ -124,7 +107,7 @@ static void make_topic(const char *name)
 
 static int64_t owner_of(const char *topic)
 {
-    return mysql_fixture_number(&fx, "SELECT owner FROM topics WHERE name = '%s'", topic);
+    return sql_number("SELECT owner FROM topics WHERE name = '%s'", topic);
 }
 
 static int64_t by_name(const char *topic)
@@ -134,15 +117,13 @@ static int64_t by_name(const char *topic)
 
 static int64_t version_of(void)
 {
-    return mysql_fixture_number(&fx, "SELECT topics_version FROM installation");
+    return sql_number("SELECT topics_version FROM installation");
 }
 
 STORE_TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go)
 {
-    const struct dt_token atk = {
-        .name = DT_STR_LIT("atk"), .hash = {1}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk")};
-    const struct dt_token vip = {
-        .name = DT_STR_LIT("vip"), .hash = {2}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk2.,shop.")};
+    const struct dt_token atk = {.name = S("atk"), .hash = {1}, .scopes = S("write"), .topics = S("atk")};
+    const struct dt_token vip = {.name = S("vip"), .hash = {2}, .scopes = S("write"), .topics = S("atk2.,shop.")};
     make_topic("atk1.x");
     make_topic("atk2.x");
     make_topic("shop.orders");
@@ -170,7 +151,7 @@ STORE_TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and
     assert_int_equal(owner_of("atk3"), attacker);
     assert_int_equal(owner_of("elsewhere"), by_name("elsewhere"));
 
-    OK(dt_store_token_revoke(store, DT_STR_LIT("atk"), &err));
+    OK(dt_store_token_revoke(store, S("atk"), &err));
     dt_topic_owners_follow(store);
     assert_int_equal(owner_of("atk1.x"), by_name("atk1.x"));
     assert_int_equal(owner_of("atk2.x"), customer); /* it had a longer prefix than the token that went */
@@ -179,7 +160,7 @@ STORE_TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and
     assert_int_equal(owner_of("atk1.x"), attacker);
     assert_int_equal(owner_of("atk2.x"), customer);
     version = version_of();
-    OK(dt_store_token_revoke(store, DT_STR_LIT("vip"), &err));
+    OK(dt_store_token_revoke(store, S("vip"), &err));
     dt_topic_owners_follow(store);
     assert_int_not_equal(version_of(), version);
     assert_int_equal(owner_of("atk2.x"), attacker);
@@ -188,12 +169,10 @@ STORE_TEST(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and
     version = version_of();
     OK(dt_store_topic_owners_update(store, &err));
     assert_int_equal(version_of(), version);
-    mysql_fixture_run(&fx, "UPDATE topics SET owner = 0 WHERE name <> 'atk2.y'"); /* as after a migration */
+    run_sql("UPDATE topics SET owner = 0 WHERE name <> 'atk2.y'"); /* as after a migration */
     OK(dt_store_topic_owners_update(store, &err));
     assert_int_not_equal(version_of(), version);
     assert_int_equal(owner_of("atk1.x"), attacker);
     assert_int_equal(owner_of("atk2.y"), attacker);
     assert_int_equal(owner_of("shop.orders"), by_name("shop.orders"));
 }
-
-SUITE(NULL, NULL)

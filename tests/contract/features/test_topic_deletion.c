@@ -40,7 +40,7 @@ static void run(int64_t id)
 
 static int64_t number(const char *sql)
 {
-    return mysql_fixture_number(&fx, "%s", sql);
+    return sql_number("%s", sql);
 }
 
 static bool is_there(void)
@@ -51,28 +51,25 @@ static bool is_there(void)
 /* The counters as those who made the jobs would have written them. */
 static void count(void)
 {
-    mysql_fixture_run(
-        &fx, "DELETE FROM job_counts; "
-             "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched) "
-             "SELECT topic, 0, 0, SUM(state = 'scheduled'), SUM(state = 'dispatched') FROM jobs GROUP BY topic");
+    run_sql("DELETE FROM job_counts; INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched) SELECT "
+            "topic, 0, 0, SUM(state = 'scheduled'), SUM(state = 'dispatched') FROM jobs GROUP BY topic");
 }
 
 static void empty_all(void)
 {
     empty_tables();
-    mysql_fixture_run(&fx,
-                      "DELETE FROM operations; DELETE FROM schedules; DELETE FROM topics; DELETE FROM job_counts; "
-                      "DELETE FROM topic_gates; DELETE FROM deleted_topics; "
-                      "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1), ('other', 1, 1)");
+    run_sql("DELETE FROM operations; DELETE FROM schedules; DELETE FROM topics; DELETE FROM job_counts; DELETE FROM "
+            "topic_gates; DELETE FROM deleted_topics; INSERT INTO topics (name, created_at, updated_at) VALUES "
+            "('orders', 1, 1), ('other', 1, 1)");
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_all, NULL)
 
 FRESH_TEST(waiting_jobs_are_cancelled_and_the_topic_is_deleted)
 {
-    job_row(&fx, 1, NULL);
-    job_row(&fx, 2, "attempt = 1, failures = 1, claim_shard = 0");
-    job_row(&fx, 3, "topic = 'other'");
+    job_row(1, NULL);
+    job_row(2, "attempt = 1, failures = 1, claim_shard = 0");
+    job_row(3, "topic = 'other'");
     count();
     int64_t version = number("SELECT topics_version FROM installation");
     int64_t id = begin().operation.id;
@@ -86,25 +83,25 @@ FRESH_TEST(waiting_jobs_are_cancelled_and_the_topic_is_deleted)
     assert_members(op, (state, DT_OPERATION_DONE), (changed, 2));
     assert_false(is_there());
     assert_true(number("SELECT topics_version FROM installation") > marked);
-    assert_job(&fx, 1, "CONCAT(state, ' ', version, ' ', next_at IS NULL, ' ', purge_at > 0)", "cancelled 2 1 1");
-    assert_job(&fx, 2, "state", "cancelled");
-    assert_job(&fx, 3, "state", "scheduled");
+    assert_job(1, "CONCAT(state, ' ', version, ' ', next_at IS NULL, ' ', purge_at > 0)", "cancelled 2 1 1");
+    assert_job(2, "state", "cancelled");
+    assert_job(3, "state", "scheduled");
     assert_int_equal(number("SELECT SUM(cancelled) - SUM(scheduled) FROM job_counts WHERE topic = 'orders'"), 2);
 }
 
 FRESH_TEST(the_last_attempt_keeps_the_topic_until_it_has_ended)
 {
-    job_row_dispatched(&fx, 1, 1, 0);
+    job_row_dispatched(1, 1, 0);
     count();
     int64_t id = begin().operation.id;
     run(id);
     assert_int_equal(op.state, DT_OPERATION_RUNNING);
     assert_true(piece.wait_ms > 0);
     assert_true(is_there());
-    assert_job(&fx, 1, "CONCAT(state, ' ', no_retries, ' ', version)", "dispatched 1 2");
+    assert_job(1, "CONCAT(state, ' ', no_retries, ' ', version)", "dispatched 1 2");
     run(id);
-    assert_job(&fx, 1, "version", "2"); /* it is changed once */
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL");
+    assert_job(1, "version", "2"); /* it is changed once */
+    run_sql("UPDATE jobs SET state = 'succeeded', next_at = NULL");
     count();
     run(id);
     assert_members(op, (state, DT_OPERATION_DONE), (changed, 1));
@@ -114,27 +111,27 @@ FRESH_TEST(the_last_attempt_keeps_the_topic_until_it_has_ended)
 /* As an API makes one that had not heard of the deletion yet. */
 FRESH_TEST(a_job_added_during_the_deletion_is_cancelled_too)
 {
-    job_row_dispatched(&fx, 5, 1, 0);
+    job_row_dispatched(5, 1, 0);
     count();
     int64_t id = begin().operation.id;
     run(id);
-    job_row(&fx, 2, NULL);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = 5");
+    job_row(2, NULL);
+    run_sql("UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = 5");
     count();
     step(store, id); /* sees that something lives */
     run(id);
     assert_int_equal(op.state, DT_OPERATION_DONE);
-    assert_job(&fx, 2, "state", "cancelled");
+    assert_job(2, "state", "cancelled");
     assert_false(is_there());
 }
 
 FRESH_TEST(a_large_deletion_is_continued_by_several_processes)
 {
     enum { JOBS = 3000 };
-    dt_store *other = mysql_fixture_store(&fx);
-    job_row(&fx, 1, "job_key = 'k'");
-    job_rows_multiply(&fx, JOBS, 1);
-    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'other' WHERE id MOD 3 = 0");
+    dt_store *other = mysql_fixture_store();
+    job_row(1, "job_key = 'k'");
+    job_rows_multiply(JOBS, 1);
+    run_sql("UPDATE jobs SET topic = 'other' WHERE id MOD 3 = 0");
     count();
     int64_t id = begin().operation.id;
     int pieces = 0;
@@ -153,8 +150,8 @@ FRESH_TEST(a_large_deletion_is_continued_by_several_processes)
 FRESH_TEST(a_stopped_or_failed_deletion_keeps_the_topic)
 {
     for (int failed = 0; failed < 2; failed++) {
-        mysql_fixture_run(&fx, "DELETE FROM jobs");
-        job_row_dispatched(&fx, 1, 1, 0);
+        run_sql("DELETE FROM jobs");
+        job_row_dispatched(1, 1, 0);
         count();
         int64_t id = begin().operation.id;
         int64_t version = number("SELECT topics_version FROM installation");
@@ -163,18 +160,18 @@ FRESH_TEST(a_stopped_or_failed_deletion_keeps_the_topic)
         assert_int_equal(number("SELECT COUNT(*) FROM topics WHERE deletion IS NULL AND name = 'orders'"), 1);
         assert_true(number("SELECT topics_version FROM installation") > version);
         assert_int_not_equal(begin().operation.id, id);
-        mysql_fixture_run(&fx, "UPDATE operations SET state = 'stopped'; UPDATE topics SET deletion = NULL");
+        run_sql("UPDATE operations SET state = 'stopped'; UPDATE topics SET deletion = NULL");
     }
 }
 
 FRESH_TEST(a_topic_with_a_schedule_is_kept_even_if_it_was_made_late)
 {
     static const char *const schedule =
-        "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
-        "paused, created_at, updated_at, version, digest, payload_binary, payload) "
-        "VALUES ('s', 'orders', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')";
+        "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, paused, "
+        "created_at, updated_at, version, digest, payload_binary, payload) VALUES ('s', 'orders', 1000, 0, 'UTC', "
+        "'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')";
     int64_t id = begin().operation.id;
-    mysql_fixture_run(&fx, "%s", schedule);
+    run_sql("%s", schedule);
     piece = (struct dt_operation_piece){.id = id};
     OK(dt_store_operation_step(store, &piece, &arena, &err));
     piece = (struct dt_operation_piece){.id = id};
@@ -210,18 +207,17 @@ FRESH_TEST(a_topic_without_live_jobs_is_deleted)
 {
     struct dt_topic t;
     OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
-    mysql_fixture_run(&fx, "INSERT INTO topic_gates (topic) VALUES ('a'); "
-                           "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded) VALUES "
-                           "('a', 0, 0, 3, -1, 5), ('a', 1, 0, -1, 0, 0)");
+    run_sql("INSERT INTO topic_gates (topic) VALUES ('a'); INSERT INTO job_counts (topic, piece, writer, scheduled, "
+            "dispatched, succeeded) VALUES ('a', 0, 0, 3, -1, 5), ('a', 1, 0, -1, 0, 0)");
     int64_t version = number("SELECT topics_version FROM installation");
     struct dt_topic_deletion deletion = delete_topic(S("a"), DT_OK);
     assert_members(deletion, (keeper, DT_TOPIC_HAS_JOBS), (jobs, 1));
     assert_int_equal(number("SELECT topics_version FROM installation"), version);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topic_gates"), 1);
-    mysql_fixture_run(&fx, "UPDATE job_counts SET scheduled = 2 WHERE piece = 0");
+    assert_sql_number(1, "SELECT COUNT(*) FROM topic_gates");
+    run_sql("UPDATE job_counts SET scheduled = 2 WHERE piece = 0");
     assert_int_equal(delete_topic(S("a"), DT_OK).keeper, DT_TOPIC_GOES);
     assert_true(number("SELECT topics_version FROM installation") > version);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topic_gates"), 0);
+    assert_sql_number(0, "SELECT COUNT(*) FROM topic_gates");
     assert_int_equal(dt_store_topic_get(store, S("a"), &arena, &t, &err), DT_NOT_FOUND);
     delete_topic(S("a"), DT_NOT_FOUND);
 }
@@ -229,10 +225,9 @@ FRESH_TEST(a_topic_without_live_jobs_is_deleted)
 FRESH_TEST(a_topic_stays_while_a_schedule_makes_jobs_of_it)
 {
     OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
-    mysql_fixture_run(
-        &fx, "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
-             "paused, created_at, updated_at, version, digest, payload_binary, payload) "
-             "VALUES ('s', 'a', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')");
+    run_sql("INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
+            "paused, created_at, updated_at, version, digest, payload_binary, payload) VALUES ('s', 'a', 1000, 0, "
+            "'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')");
     struct dt_topic_deletion deletion = delete_topic(S("a"), DT_OK);
     assert_int_equal(deletion.keeper, DT_TOPIC_HAS_SCHEDULE);
     assert_true(dt_str_is(deletion.schedule, "s"));
@@ -245,16 +240,16 @@ FRESH_TEST(a_deleted_topic_that_got_a_job_is_created_again)
     OK(dt_store_topic_ensure(store, S("b"), NULL, &err));
     delete_topic(S("a"), DT_OK);
     delete_topic(S("b"), DT_OK);
-    mysql_fixture_run(&fx, "INSERT INTO job_counts (topic, piece, writer, scheduled) VALUES ('a', 0, 0, 1)");
+    run_sql("INSERT INTO job_counts (topic, piece, writer, scheduled) VALUES ('a', 0, 0, 1)");
     OK(dt_store_topics_revive(store, &arena, &n, &err));
     assert_int_equal(n, 1);
     assert_int_equal(number("SELECT COUNT(*) FROM topics WHERE name = 'a'"), 1);
     OK(dt_store_topics_revive(store, &arena, &n, &err));
     assert_int_equal(n, 0);
-    mysql_fixture_run(&fx, "UPDATE deleted_topics SET deleted_at = deleted_at - 86400001");
+    run_sql("UPDATE deleted_topics SET deleted_at = deleted_at - 86400001");
     OK(dt_store_topic_ensure(store, S("c"), NULL, &err));
     delete_topic(S("c"), DT_OK);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM deleted_topics"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM deleted_topics");
 }
 
 SUITE(open_store, close_store)

@@ -16,7 +16,6 @@
 #define FAR    INT64_C(9000000000000)
 
 struct fixture {
-    struct mysql_fixture mysql;
     struct redis_server server; /* port 0 = the shared servers */
     char endpoints[256], installation[64];
     struct dt_shard_map map;
@@ -37,7 +36,7 @@ struct fixture {
 static inline void open_reconciler(struct fixture *fx)
 {
     dt_reconciler_free(fx->r);
-    FX_OK(dt_reconciler_new(&fx->mysql.config, fx->index, &fx->r, &fx->err));
+    FX_OK(dt_reconciler_new(&mysql_fixture.config, fx->index, &fx->r, &fx->err));
 }
 
 static inline void begin(struct fixture *fx, bool private)
@@ -46,13 +45,13 @@ static inline void begin(struct fixture *fx, bool private)
         redis_server_start(&fx->server, "");
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", private ? fx->server.endpoint : redis_fixture_endpoints());
     redis_fixture_name(fx->installation, sizeof(fx->installation), "rc");
-    mysql_fixture_make(&fx->mysql, "reconcile");
-    mysql_fixture_migrate(&fx->mysql);
-    free(fx->mysql.config.redis_endpoints);
-    fx->mysql.config.redis_endpoints = strdup(fx->endpoints);
-    fx->mysql.config.redis_timeout = WAIT_MS;
-    fx->store = mysql_fixture_store(&fx->mysql);
-    FX_OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &fx->index, &fx->err));
+    mysql_fixture_make("reconcile");
+    mysql_fixture_migrate();
+    free(mysql_fixture.config.redis_endpoints);
+    mysql_fixture.config.redis_endpoints = strdup(fx->endpoints);
+    mysql_fixture.config.redis_timeout = WAIT_MS;
+    fx->store = mysql_fixture_store();
+    FX_OK(dt_index_new(&mysql_fixture.config, fx->installation, dt_clock_system(), &fx->index, &fx->err));
     dt_shard_map_init(&fx->map, 1, SHARDS);
     for (unsigned shard = 0; shard < SHARDS; shard++)
         dt_shard_set_add(&fx->leads, shard);
@@ -75,7 +74,7 @@ static inline void done(struct fixture *fx)
     dt_reconciler_free(fx->r);
     dt_index_free(fx->index);
     dt_store_free(fx->store);
-    mysql_fixture_drop(&fx->mysql);
+    mysql_fixture_drop();
     if (fx->server.port)
         redis_server_kill(&fx->server);
     else
@@ -118,7 +117,7 @@ static inline void pass(struct fixture *fx, int64_t ms)
 
 static inline void a_period(struct fixture *fx)
 {
-    pass(fx, fx->mysql.config.reconcile_period + 1);
+    pass(fx, mysql_fixture.config.reconcile_period + 1);
 }
 
 static inline void forget_output(struct fixture *fx)
@@ -133,7 +132,7 @@ static inline void forget_output(struct fixture *fx)
 /* Until the whole horizon was seen once: from now on, differences are drift. */
 static inline void settle(struct fixture *fx)
 {
-    pass(fx, fx->mysql.config.reconcile_walk + 3 * fx->mysql.config.reconcile_period);
+    pass(fx, mysql_fixture.config.reconcile_walk + 3 * mysql_fixture.config.reconcile_period);
     forget_output(fx);
 }
 
@@ -145,13 +144,11 @@ static inline void settle(struct fixture *fx)
     "(SELECT 0 d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 "      \
     "UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)"
 
-static inline void row(struct fixture *fx, int64_t id, const char *topic, const char *state, int64_t next_ms)
+static inline void row(int64_t id, const char *topic, const char *state, int64_t next_ms)
 {
-    mysql_fixture_run(&fx->mysql,
-                      "INSERT INTO " COLUMNS " VALUES (%lld, '%s', '%s', %lld, %lld, 1, '15s', 60000, %lld, %lld, 1, "
-                      "REPEAT('d', 16), 'x')",
-                      (long long)id, topic, state, (long long)next_ms, (long long)next_ms, (long long)OLD,
-                      (long long)OLD);
+    run_sql("INSERT INTO " COLUMNS
+            " VALUES (%lld, '%s', '%s', %lld, %lld, 1, '15s', 60000, %lld, %lld, 1, REPEAT('d', 16), 'x')",
+            (long long)id, topic, state, (long long)next_ms, (long long)next_ms, (long long)OLD, (long long)OLD);
 }
 
 static inline int64_t score(struct fixture *fx, int64_t id)
@@ -166,19 +163,18 @@ static inline void entry(struct fixture *fx, int64_t id, int64_t due_ms)
 
 static inline void job(struct fixture *fx, int64_t id, int64_t next_ms)
 {
-    row(fx, id, "t", "scheduled", next_ms);
+    row(id, "t", "scheduled", next_ms);
     entry(fx, id, next_ms);
 }
 
 /* n rows with ids 1… (up to 1,000,000), due from `from_ms` on every step_ms; no entries. */
-static inline void many_rows(struct fixture *fx, int n, int64_t from_ms, int step_ms)
+static inline void many_rows(int n, int64_t from_ms, int step_ms)
 {
-    mysql_fixture_run(
-        &fx->mysql,
-        "INSERT INTO " COLUMNS " SELECT n + 1, 't', 'scheduled', %lld + n * %d, %lld + n * %d, 1, '15s', 60000, %lld, "
-        "%lld, 1, REPEAT('d', 16), 'x' FROM (SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * "
-        "g.d n FROM " DIGITS " a, " DIGITS " b, " DIGITS " c, " DIGITS " e, " DIGITS " f, " DIGITS " g) numbers WHERE "
-        "n < %d",
+    run_sql(
+        "INSERT INTO " COLUMNS
+        " SELECT n + 1, 't', 'scheduled', %lld + n * %d, %lld + n * %d, 1, '15s', 60000, %lld, %lld, 1, REPEAT('d', "
+        "16), 'x' FROM (SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d + 100000 * g.d n FROM " DIGITS
+        " a, " DIGITS " b, " DIGITS " c, " DIGITS " e, " DIGITS " f, " DIGITS " g) numbers WHERE n < %d",
         (long long)from_ms, step_ms, (long long)from_ms, step_ms, (long long)OLD, (long long)OLD, n);
 }
 

@@ -577,9 +577,3 @@ RIG_TEST(invalid_members_are_removed_when_they_are_read, shared)
     }
     assert_int_equal(clean, 1); /* the endpoint that has the shard */
 }
-
-int main(void)
-{
-    signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return suite_run(NULL, NULL);
-}

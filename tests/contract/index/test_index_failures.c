@@ -521,9 +521,3 @@ TEST(without_endpoints_there_is_no_index)
     dt_wake_stop(wake);
     dt_index_free(index);
 }
-
-int main(void)
-{
-    signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return suite_run(NULL, NULL);
-}

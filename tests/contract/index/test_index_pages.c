@@ -329,9 +329,3 @@ RIG_TEST(a_server_that_does_not_accept_packed_pages_is_filled_entry_by_entry, pr
     expect_sound(fx);
     free(entries);
 }
-
-int main(void)
-{
-    signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return suite_run(NULL, NULL);
-}

@@ -221,9 +221,3 @@ RIG_TEST(the_wake_channel_can_be_stopped_while_its_server_is_down, private)
     dt_wake_stop(wake);
     assert_int_equal(heard.all, 0);
 }
-
-int main(void)
-{
-    signal(SIGPIPE, SIG_IGN); /* as the programs do */
-    return suite_run(NULL, NULL);
-}

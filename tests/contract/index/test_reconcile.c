@@ -5,21 +5,20 @@
 /* Is there an entry of the job at its row's time, whatever there is beside it? */
 static bool is_where_its_row_says(struct fixture *fx, int64_t id)
 {
-    struct dt_entry wanted = {
-        id, mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = %lld", (long long)id), 0};
+    struct dt_entry wanted = {id, sql_number("SELECT next_at FROM jobs WHERE id = %lld", (long long)id), 0};
     int64_t found = 0;
     FX_OK(dt_index_scores(fx->index, dt_shard_of(&fx->map, id), &wanted, 1, &found, &fx->err));
     return found == wanted.due_ms;
 }
 
-static void change_row(struct fixture *fx, int64_t id, const char *set)
+static void change_row(int64_t id, const char *set)
 {
-    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET %s WHERE id = %lld", set, (long long)id);
+    run_sql("UPDATE jobs SET %s WHERE id = %lld", set, (long long)id);
 }
 
-static void move_row(struct fixture *fx, int64_t id, int64_t next_ms)
+static void move_row(int64_t id, int64_t next_ms)
 {
-    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)next_ms, (long long)id);
+    run_sql("UPDATE jobs SET next_at = %lld WHERE id = %lld", (long long)next_ms, (long long)id);
 }
 
 #define RIG_TEST(name, setup) TEST_ON(struct fixture, fx, name, setup, done)
@@ -28,9 +27,9 @@ static void move_row(struct fixture *fx, int64_t id, int64_t next_ms)
 
 RIG_TEST(an_idle_system_has_no_drift_and_few_ticks, shared)
 {
-    fx->mysql.config.reconcile_slice = 300;
+    mysql_fixture.config.reconcile_slice = 300;
     open_reconciler(fx);
-    many_rows(fx, 3000, START + 60000, 1000); /* within the horizon */
+    many_rows(3000, START + 60000, 1000); /* within the horizon */
     settle(fx);
     assert_int_equal(entries_below(fx, FAR), 3000);
     pass(fx, 60000);
@@ -43,7 +42,7 @@ RIG_TEST(shards_that_are_not_led_are_not_repaired, shared)
 {
     fx->leads = (struct dt_shard_set){0};
     dt_shard_set_add(&fx->leads, 2);
-    many_rows(fx, 200, START + 1000, 10);
+    many_rows(200, START + 1000, 10);
     entry(fx, 1001, START + 1000);
     settle(fx);
     for (int64_t id = 1; id <= 200; id++)
@@ -62,7 +61,7 @@ RIG_TEST(a_missing_entry_is_added_within_a_period_and_counted, shared)
     job(fx, 60, fx->now_ms + 4000);
     entry(fx, 60, 0); /* lost */
     a_period(fx);
-    assert_int_equal(score(fx, 60), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 60"));
+    assert_int_equal(score(fx, 60), sql_number("SELECT next_at FROM jobs WHERE id = 60"));
     expect_drift(fx, 1, 0, 0);
     dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 60), &stats);
     assert_int_equal(stats.drift_missing, 1);
@@ -75,8 +74,8 @@ RIG_TEST(an_entry_without_a_job_is_removed_and_counted, shared)
     job(fx, 1, START + 600000);
     settle(fx);
     entry(fx, 2, fx->now_ms + 4000);
-    row(fx, 3, "t", "succeeded", fx->now_ms + 4000);
-    change_row(fx, 3, "next_at = NULL");
+    row(3, "t", "succeeded", fx->now_ms + 4000);
+    change_row(3, "next_at = NULL");
     entry(fx, 3, fx->now_ms + 4000);
     a_period(fx);
     assert_int_equal(score(fx, 2), 0);
@@ -108,37 +107,37 @@ RIG_TEST(a_row_moved_by_hand_takes_effect_within_a_period, shared)
     job(fx, 7, START + 2400000);
     settle(fx);
     forget_output(fx);
-    move_row(fx, 7, fx->now_ms + 6000);
+    move_row(7, fx->now_ms + 6000);
     a_period(fx);
     assert_true(is_where_its_row_says(fx, 7));
     forget_output(fx);
-    move_row(fx, 7, fx->now_ms - 1000); /* due: its leader is woken too */
+    move_row(7, fx->now_ms - 1000); /* due: its leader is woken too */
     a_period(fx);
     assert_true(is_where_its_row_says(fx, 7));
     assert_true(dt_shard_set_has(&fx->wake, dt_shard_of(&fx->map, 7)));
     pass(fx, 70000); /* its old entry lies in a part of the horizon that is scanned more slowly */
-    assert_int_equal(score(fx, 7), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 7"));
+    assert_int_equal(score(fx, 7), sql_number("SELECT next_at FROM jobs WHERE id = 7"));
     assert_in_range(totals(fx).drift_wrong, 1, 2);
 }
 
 RIG_TEST(a_far_row_moved_near_by_hand_takes_effect_within_a_period, shared)
 {
     settle(fx);
-    row(fx, 1, "t", "scheduled", START + INT64_C(94608000000)); /* three years */
-    change_row(fx, 1, "near = 0");
-    move_row(fx, 1, fx->now_ms + 6000); /* `near` is not for people to know */
+    row(1, "t", "scheduled", START + INT64_C(94608000000)); /* three years */
+    change_row(1, "near = 0");
+    move_row(1, fx->now_ms + 6000); /* `near` is not for people to know */
     a_period(fx);
-    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+    assert_int_equal(score(fx, 1), sql_number("SELECT next_at FROM jobs WHERE id = 1"));
 }
 
 RIG_TEST(only_leaders_of_shards_with_something_due_are_woken, shared)
 {
     settle(fx);
-    row(fx, 1, "t", "scheduled", fx->now_ms + 9000);
+    row(1, "t", "scheduled", fx->now_ms + 9000);
     a_period(fx);
     assert_int_not_equal(score(fx, 1), 0);
     assert_true(dt_shard_set_empty(&fx->wake));
-    row(fx, 2, "t", "scheduled", fx->now_ms);
+    row(2, "t", "scheduled", fx->now_ms);
     a_period(fx);
     for (unsigned shard = 0; shard < SHARDS; shard++)
         assert_int_equal(dt_shard_set_has(&fx->wake, shard), shard == dt_shard_of(&fx->map, 2));
@@ -149,11 +148,10 @@ RIG_TEST(a_recent_change_is_repaired_and_not_counted_as_drift, shared)
     settle(fx);
     job(fx, 1, fx->now_ms + 1000);
     int64_t deadline_ms = fx->now_ms + 60000; /* claimed; its leader has not told the index yet */
-    mysql_fixture_run(&fx->mysql,
-                      "UPDATE jobs SET state = 'dispatched', next_at = %lld, updated_at = %lld WHERE id = 1",
-                      (long long)deadline_ms, (long long)fx->now_ms);
+    run_sql("UPDATE jobs SET state = 'dispatched', next_at = %lld, updated_at = %lld WHERE id = 1",
+            (long long)deadline_ms, (long long)fx->now_ms);
     job(fx, 2, fx->now_ms + 1000); /* created: the API has not told yet */
-    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET updated_at = %lld WHERE id = 2", (long long)fx->now_ms);
+    run_sql("UPDATE jobs SET updated_at = %lld WHERE id = 2", (long long)fx->now_ms);
     entry(fx, 2, 0);
     pass(fx, 1);
     a_period(fx);
@@ -183,15 +181,15 @@ RIG_TEST(without_an_index_rows_are_counted_except_jobs_that_were_finished_by_han
     dt_index_free(fx->index);
     fx->index = NULL;
     open_reconciler(fx);
-    row(fx, 1, "t", "succeeded", START - 5000); /* finished by hand: next_at stands there still */
-    row(fx, 2, "t", "scheduled", START - 4000);
+    row(1, "t", "succeeded", START - 5000); /* finished by hand: next_at stands there still */
+    row(2, "t", "scheduled", START - 4000);
     tick(fx);
     a_period(fx);
     a_period(fx);
     dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 2), &stats);
     assert_members(stats, (overdue, 1), (held, 0));
-    mysql_fixture_run(&fx->mysql, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('t', TRUE, 1, 1) "
-                                  "ON DUPLICATE KEY UPDATE paused = TRUE");
+    run_sql("INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('t', TRUE, 1, 1) ON DUPLICATE KEY "
+            "UPDATE paused = TRUE");
     a_period(fx);
     a_period(fx);
     dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 2), &stats);
@@ -204,35 +202,32 @@ RIG_TEST(without_an_index_rows_are_counted_except_jobs_that_were_finished_by_han
 
 RIG_TEST(the_row_of_a_job_finished_by_hand_is_corrected, shared)
 {
-    row(fx, 1, "t", "scheduled", START + 90000);
-    row(fx, 2, "t", "scheduled", START + 90000);
+    row(1, "t", "scheduled", START + 90000);
+    row(2, "t", "scheduled", START + 90000);
     settle(fx);
-    change_row(fx, 1, "state = 'cancelled'"); /* next_at stays set */
-    entry(fx, 1, 0);                          /* its leader met the entry and removed it */
+    change_row(1, "state = 'cancelled'"); /* next_at stays set */
+    entry(fx, 1, 0);                      /* its leader met the entry and removed it */
     pass(fx, 60000);
-    assert_int_equal(mysql_fixture_number(&fx->mysql, "SELECT next_at IS NULL AND purge_at IS NOT NULL FROM jobs "
-                                                      "WHERE id = 1"),
-                     1);
+    assert_sql_number(1, "SELECT next_at IS NULL AND purge_at IS NOT NULL FROM jobs WHERE id = 1");
     assert_int_equal(score(fx, 1), 0);
-    assert_int_equal(mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 2"), START + 90000);
+    assert_sql_number(START + 90000, "SELECT next_at FROM jobs WHERE id = 2");
     expect_drift(fx, 0, 0, 0);
 }
 
-static void set_paused(struct fixture *fx, const char *topic, bool paused)
+static void set_paused(const char *topic, bool paused)
 {
-    mysql_fixture_run(&fx->mysql,
-                      "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('%s', %d, 0, 0) ON DUPLICATE "
-                      "KEY UPDATE paused = VALUES(paused)",
-                      topic, paused);
+    run_sql("INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('%s', %d, 0, 0) ON DUPLICATE KEY UPDATE "
+            "paused = VALUES(paused)",
+            topic, paused);
 }
 
 /* Held rows of a paused topic from START - 90,000 ms on, and five of another topic that are late after them. */
 static void held_jobs_and_five_late_ones(struct fixture *fx, int held, int step_ms)
 {
-    many_rows(fx, held, START - 90000, step_ms);
-    set_paused(fx, "t", true);
+    many_rows(held, START - 90000, step_ms);
+    set_paused("t", true);
     for (int i = 0; i < 5; i++)
-        row(fx, 100001 + i, "late", "scheduled", START - 20000 + i);
+        row(100001 + i, "late", "scheduled", START - 20000 + i);
     dt_index_free(fx->index);
     fx->index = NULL;
     open_reconciler(fx);
@@ -245,19 +240,19 @@ RIG_TEST(held_jobs_do_not_hide_late_ones, shared)
     a_period(fx);
     assert_int_equal(totals(fx).overdue, 5);
     assert_int_equal(totals(fx).oldest_due_at_ms, START - 20000);
-    set_paused(fx, "t", false);
+    set_paused("t", false);
     a_period(fx);
     assert_int_equal(totals(fx).overdue, 10000); /* nothing is held: one slice */
 }
 
 RIG_TEST(held_jobs_are_skipped_for_at_most_ten_slices, shared)
 {
-    fx->mysql.config.reconcile_slice = 100;
+    mysql_fixture.config.reconcile_slice = 100;
     held_jobs_and_five_late_ones(fx, 1002, 1);
     tick(fx);
     a_period(fx);
     assert_int_equal(totals(fx).overdue, 0);
-    mysql_fixture_run(&fx->mysql, "DELETE FROM jobs WHERE id <= 5");
+    run_sql("DELETE FROM jobs WHERE id <= 5");
     a_period(fx);
     assert_int_equal(totals(fx).overdue, 3); /* after 997 held ones */
 }
@@ -269,11 +264,11 @@ RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
     struct dt_str *topics;
     size_t n;
     int64_t next_ms;
-    set_paused(fx, "p", true);
+    set_paused("p", true);
     settle(fx);
-    row(fx, 1, "p", "scheduled", fx->now_ms - 1000);
-    row(fx, 2, "p", "dispatched", fx->now_ms - 1000); /* its acknowledgement is overdue: not held back by a pause */
-    row(fx, 3, "p", "scheduled", fx->now_ms + 60000); /* not due yet */
+    row(1, "p", "scheduled", fx->now_ms - 1000);
+    row(2, "p", "dispatched", fx->now_ms - 1000); /* its acknowledgement is overdue: not held back by a pause */
+    row(3, "p", "scheduled", fx->now_ms + 60000); /* not due yet */
     entry(fx, 3, fx->now_ms + 60000);
     for (int i = 0; i < 2; i++) {
         a_period(fx);
@@ -287,11 +282,11 @@ RIG_TEST(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared)
     expect_drift(fx, 1, 0, 0); /* job 2 alone */
     assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:p", fx->installation, shard), 1);
 
-    set_paused(fx, "p", false); /* resumed: its leader gives it back */
+    set_paused("p", false); /* resumed: its leader gives it back */
     FX_OK(dt_index_unhold(fx->index, shard, DT_STR_LIT("p"), 10, &next_ms, &fx->err));
     assert_int_equal(next_ms, 0);
     a_period(fx);
-    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+    assert_int_equal(score(fx, 1), sql_number("SELECT next_at FROM jobs WHERE id = 1"));
     expect_drift(fx, 1, 0, 0);
 }
 
@@ -303,8 +298,8 @@ RIG_TEST(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared
     while (dt_shard_of(&fx->map, other) == shard)
         other++;
     settle(fx);
-    row(fx, 1, "w", "scheduled", START - 1000); /* not paused: its leader has found out that it cannot be written */
-    row(fx, other, "w", "scheduled", START - 1000);
+    row(1, "w", "scheduled", START - 1000); /* not paused: its leader has found out that it cannot be written */
+    row(other, "w", "scheduled", START - 1000);
     FX_OK(dt_index_hold(fx->index, shard, DT_STR_LIT("w"), &held, 1, &fx->err));
     for (int i = 0; i < 2; i++)
         a_period(fx);
@@ -328,10 +323,10 @@ RIG_TEST(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, sh
     while (dt_shard_of(&fx->map, other) != shard)
         other++;
     settle(fx);
-    row(fx, 1, "c", "scheduled", START - 1000);
-    row(fx, other, "c", "scheduled", START - 1000);
-    change_row(fx, 1, "callback_url = 'http://dead/one'");
-    change_row(fx, other, "callback_url = 'http://live/one'");
+    row(1, "c", "scheduled", START - 1000);
+    row(other, "c", "scheduled", START - 1000);
+    change_row(1, "callback_url = 'http://dead/one'");
+    change_row(other, "callback_url = 'http://live/one'");
     FX_OK(dt_index_hold(fx->index, shard, set, &held, 1, &fx->err));
     for (int i = 0; i < 2; i++)
         a_period(fx);
@@ -350,7 +345,7 @@ RIG_TEST(an_entry_that_is_parked_is_not_held_again, shared)
     unsigned shard = dt_shard_of(&fx->map, 1);
     const struct dt_entry parked = {1, START - 1000, 0};
     settle(fx);
-    row(fx, 1, "h", "scheduled", START - 1000);
+    row(1, "h", "scheduled", START - 1000);
     FX_OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked, 1, &fx->err));
     fx->held = (struct dt_shard_set){0};
     for (int i = 0; i < 2; i++)
@@ -372,9 +367,9 @@ RIG_TEST(surplus_entries_of_a_leader_are_not_counted_as_drift, shared)
             ids[i]++;
     }
     settle(fx);
-    row(fx, 1, "h", "scheduled", START - 1000);
-    row(fx, ids[0], "h", "dispatched", START - 1000); /* its result did not come in time */
-    row(fx, ids[1], "h", "scheduled", START - 500);   /* this one is missing */
+    row(1, "h", "scheduled", START - 1000);
+    row(ids[0], "h", "dispatched", START - 1000); /* its result did not come in time */
+    row(ids[1], "h", "scheduled", START - 500);   /* this one is missing */
     parked[0] = (struct dt_entry){.id = 1, .due_ms = START - 1000};
     parked[1] = (struct dt_entry){.id = ids[0], .due_ms = START - 1000};
     FX_OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked[0], 1, &fx->err));
@@ -407,11 +402,11 @@ RIG_TEST(overdue_jobs_are_counted_and_the_oldest_is_known, shared)
     assert_int_equal(totals(fx).oldest_due_at_ms, START - 5040);
     dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 40), &stats);
     assert_int_equal(stats.oldest_due_at_ms, START - 5040);
-    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld", (long long)START + 1000000);
+    run_sql("UPDATE jobs SET next_at = %lld", (long long)START + 1000000);
     a_period(fx);
     assert_int_equal(totals(fx).overdue, 0);
     assert_int_equal(totals(fx).oldest_due_at_ms, 0);
-    mysql_fixture_run(&fx->mysql, "UPDATE jobs SET next_at = %lld", (long long)START - 5000);
+    run_sql("UPDATE jobs SET next_at = %lld", (long long)START - 5000);
     fx->none_due = true; /* the watch says so: they are not counted */
     a_period(fx);
     assert_int_equal(totals(fx).overdue, 0);
@@ -422,9 +417,9 @@ RIG_TEST(overdue_jobs_are_counted_and_the_oldest_is_known, shared)
 
 RIG_TEST(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared)
 {
-    fx->mysql.config.reconcile_slice = 100;
+    mysql_fixture.config.reconcile_slice = 100;
     open_reconciler(fx);
-    many_rows(fx, 1500, START - 100000, 10);
+    many_rows(1500, START - 100000, 10);
     dt_reconciler_lost(fx->r, 0);
     dt_reconciler_lost(fx->r, 1);
     dt_reconciler_lost(fx->r, 2);
@@ -444,11 +439,11 @@ RIG_TEST(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared)
 
 RIG_TEST(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared)
 {
-    fx->mysql.config.reconcile_slice = 100;
+    mysql_fixture.config.reconcile_slice = 100;
     open_reconciler(fx);
-    many_rows(fx, 1234, START + 300000, 0);
-    row(fx, 2000, "t", "scheduled", START + 300000 - 1);
-    row(fx, 2001, "t", "scheduled", START + 300000 + 1);
+    many_rows(1234, START + 300000, 0);
+    row(2000, "t", "scheduled", START + 300000 - 1);
+    row(2001, "t", "scheduled", START + 300000 + 1);
     settle(fx);
     assert_int_equal(entries_below(fx, FAR), 1236);
     fx->now_ms = START + 295000;
@@ -467,9 +462,9 @@ RIG_TEST(more_jobs_than_a_slice_in_one_millisecond_are_compared, shared)
 
 RIG_TEST(jobs_that_enter_the_horizon_are_loaded_and_not_counted_as_drift, shared)
 {
-    fx->mysql.config.index_horizon = 120000;
-    fx->mysql.config.reconcile_walk = 10000;
-    many_rows(fx, 600, START + 1000, 1000);
+    mysql_fixture.config.index_horizon = 120000;
+    mysql_fixture.config.reconcile_walk = 10000;
+    many_rows(600, START + 1000, 1000);
     settle(fx);
     for (int minute = 0; minute < 5; minute++) {
         int64_t n = entries_below(fx, FAR), until_ms = fx->now_ms + 120000;
@@ -482,7 +477,7 @@ RIG_TEST(jobs_that_enter_the_horizon_are_loaded_and_not_counted_as_drift, shared
 
 RIG_TEST(a_missing_entry_far_ahead_is_found_by_the_full_scan, shared)
 {
-    many_rows(fx, 2000, START + 60000, 1000);
+    many_rows(2000, START + 60000, 1000);
     settle(fx);
     entry(fx, 1900, 0);
     entry(fx, 9001, START + 1200000);
@@ -511,14 +506,14 @@ static void expect_swapped_to_be_found(struct fixture *fx, int64_t apart_ms, int
 
 RIG_TEST(a_missing_entry_that_a_surplus_one_hides_is_found_in_a_round_if_rows_are_few, shared)
 {
-    many_rows(fx, 2000, START + 60000, 1000);
+    many_rows(2000, START + 60000, 1000);
     expect_swapped_to_be_found(fx, 1000, 65000);
 }
 
 RIG_TEST(a_missing_entry_that_a_surplus_one_hides_is_found_eventually_if_rows_are_many, shared)
 {
-    fx->mysql.config.reconcile_walk = 1000;
-    many_rows(fx, 18000, START + 60000, 120);
+    mysql_fixture.config.reconcile_walk = 1000;
+    many_rows(18000, START + 60000, 120);
     expect_swapped_to_be_found(fx, 120, 40000);
 }
 
@@ -527,8 +522,8 @@ RIG_TEST(every_part_of_many_rows_is_compared_in_its_turn, shared)
 {
     enum { ROWS = 18000, APART = 1000, APART_MS = 120 };
     int64_t strangers[ROWS / APART], next = 90001;
-    fx->mysql.config.reconcile_walk = 1000;
-    many_rows(fx, ROWS, START + 60000, APART_MS);
+    mysql_fixture.config.reconcile_walk = 1000;
+    many_rows(ROWS, START + 60000, APART_MS);
     settle(fx);
     for (int i = 0; i < ROWS / APART; i++) {
         const int64_t id = 1 + i * APART;
@@ -547,8 +542,8 @@ RIG_TEST(every_part_of_many_rows_is_compared_in_its_turn, shared)
 
 RIG_TEST(comparisons_that_take_longer_than_a_period_skip_no_entry, shared)
 {
-    fx->mysql.config.reconcile_period = 1000;
-    many_rows(fx, 40, START + 600000, 60000);
+    mysql_fixture.config.reconcile_period = 1000;
+    many_rows(40, START + 600000, 60000);
     for (int i = 0; i < 450; i++) {
         tick(fx);
         fx->now_ms += 1100; /* so slow is everything */
@@ -562,10 +557,8 @@ RIG_TEST(a_row_moved_beyond_the_horizon_leaves_the_index, shared)
 {
     job(fx, 1, START + 200000);
     settle(fx);
-    move_row(fx, 1, START + 80000000);
+    move_row(1, START + 80000000);
     pass(fx, 130000);
     assert_int_equal(score(fx, 1), 0);
     expect_drift(fx, 0, 0, 1);
 }
-
-SUITE(NULL, NULL)

@@ -8,9 +8,9 @@
 RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_not_counted_as_drift, shared)
 {
     int64_t built = 0;
-    fx->mysql.config.reconcile_slice = 100;
+    mysql_fixture.config.reconcile_slice = 100;
     open_reconciler(fx);
-    many_rows(fx, 3000, START - 20000, 1000);
+    many_rows(3000, START - 20000, 1000);
     settle(fx);
     lose(fx);
     fx->next_us = 0;
@@ -36,7 +36,7 @@ RIG_TEST(a_lost_index_is_rebuilt_nearest_first_and_not_counted_as_drift, shared)
 RIG_TEST(a_rebuild_changes_neither_existing_entries_nor_other_shards, shared)
 {
     unsigned lost = dt_shard_of(&fx->map, 1);
-    many_rows(fx, 100, START + 600000, 1000);
+    many_rows(100, START + 600000, 1000);
     settle(fx);
     redis_fixture_forget(fx->endpoints, fx->installation);
     dt_reconciler_lost(fx->r, lost);
@@ -68,9 +68,9 @@ RIG_TEST(a_rebuild_requested_before_the_leadership_waits_for_it, shared)
 
 RIG_TEST(moved_slots_are_added_to_their_new_shard_and_removed_from_the_old_one, shared)
 {
-    many_rows(fx, 300, START + 300000, 1000);
+    many_rows(300, START + 300000, 1000);
     settle(fx);
-    mysql_fixture_run(&fx->mysql, "UPDATE installation SET shards = 7, generation = 2");
+    run_sql("UPDATE installation SET shards = 7, generation = 2");
     dt_shard_map_init(&fx->map, 2, 7);
     for (unsigned shard = SHARDS; shard < 7; shard++) {
         dt_shard_set_add(&fx->leads, shard);
@@ -96,8 +96,8 @@ struct process {
 static struct process process_of(struct fixture *fx, unsigned first, unsigned last)
 {
     struct process p = {.fx = fx};
-    FX_OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &p.index, &fx->err));
-    FX_OK(dt_reconciler_new(&fx->mysql.config, p.index, &p.r, &fx->err));
+    FX_OK(dt_index_new(&mysql_fixture.config, fx->installation, dt_clock_system(), &p.index, &fx->err));
+    FX_OK(dt_reconciler_new(&mysql_fixture.config, p.index, &p.r, &fx->err));
     for (unsigned shard = first; shard <= last; shard++)
         dt_shard_set_add(&p.leads, shard);
     return p;
@@ -156,8 +156,8 @@ static int until_whole(struct process *p)
 
 static void two_processes(struct fixture *fx, struct process *a, struct process *b)
 {
-    fx->mysql.config.reconcile_slice = 100;
-    many_rows(fx, 2000, START + 60000, 1000);
+    mysql_fixture.config.reconcile_slice = 100;
+    many_rows(2000, START + 60000, 1000);
     *a = process_of(fx, 0, 1);
     *b = process_of(fx, 2, 3);
     for (int i = 0; i < 40; i++) {
@@ -260,8 +260,8 @@ static bool divided(struct fixture *fx, struct redis_server *second, struct proc
     char both[300];
     redis_server_start(second, "");
     snprintf(both, sizeof(both), "%s,%s", fx->endpoints, second->endpoint);
-    free(fx->mysql.config.redis_endpoints);
-    fx->mysql.config.redis_endpoints = strdup(both);
+    free(mysql_fixture.config.redis_endpoints);
+    mysql_fixture.config.redis_endpoints = strdup(both);
     *a = process_of(fx, 0, SHARDS - 1);
     *others = process_of(fx, 0, SHARDS - 1);
     for (unsigned shard = 0; shard < SHARDS; shard++) {
@@ -276,8 +276,8 @@ RIG_TEST(a_pass_left_with_sets_of_others_only_starts_again_with_its_own_set, pri
 {
     struct redis_server second = {0};
     struct process a, others;
-    fx->mysql.config.reconcile_slice = 25;
-    many_rows(fx, 2000, START + 60000, 1000);
+    mysql_fixture.config.reconcile_slice = 25;
+    many_rows(2000, START + 60000, 1000);
     /* Where a shard has its home is a matter of the ports: one time in eight all are on one of the two. */
     for (int tries = 0; !divided(fx, &second, &a, &others); tries++) {
         assert_true(tries < 30);
@@ -306,5 +306,3 @@ RIG_TEST(a_pass_left_with_sets_of_others_only_starts_again_with_its_own_set, pri
     process_end(&others);
     redis_server_kill(&second);
 }
-
-SUITE(NULL, NULL)

@@ -21,7 +21,7 @@ static void expect_seen_soon(struct fixture *fx)
 
 RIG_TEST(only_the_full_scan_finds_faults_far_ahead, shared)
 {
-    many_rows(fx, 2000, START + 60000, 1000);
+    many_rows(2000, START + 60000, 1000);
     settle(fx);
     pass(fx, 30000); /* the round is beyond it */
     untold(fx);
@@ -32,7 +32,7 @@ RIG_TEST(only_the_full_scan_finds_faults_far_ahead, shared)
 
 RIG_TEST(a_full_scan_follows_a_rebuild_at_once, shared)
 {
-    many_rows(fx, 2000, START + 60000, 1000);
+    many_rows(2000, START + 60000, 1000);
     settle(fx);
     lose(fx);
     fx->next_us = 0;
@@ -45,7 +45,7 @@ RIG_TEST(a_full_scan_follows_a_rebuild_at_once, shared)
 RIG_TEST(a_full_scan_follows_the_gain_of_a_shard_at_once, shared)
 {
     unsigned shard = dt_shard_of(&fx->map, 9001);
-    many_rows(fx, 2000, START + 60000, 1000);
+    many_rows(2000, START + 60000, 1000);
     settle(fx);
     dt_shard_set_remove(&fx->leads, shard);
     pass(fx, 30000);
@@ -56,7 +56,7 @@ RIG_TEST(a_full_scan_follows_the_gain_of_a_shard_at_once, shared)
 
 RIG_TEST(a_full_scan_follows_at_once_after_redis_was_unreachable, shared)
 {
-    many_rows(fx, 2000, START + 60000, 1000);
+    many_rows(2000, START + 60000, 1000);
     settle(fx);
     pass(fx, 30000);
     untold(fx);
@@ -66,9 +66,9 @@ RIG_TEST(a_full_scan_follows_at_once_after_redis_was_unreachable, shared)
 
 RIG_TEST(not_every_doubt_restarts_a_running_full_scan, shared)
 {
-    fx->mysql.config.reconcile_slice = 100;
+    mysql_fixture.config.reconcile_slice = 100;
     open_reconciler(fx);
-    many_rows(fx, 3000, START + 60000, 1000);
+    many_rows(3000, START + 60000, 1000);
     settle(fx);
     entry(fx, 2900, 0);
     for (int i = 0; i < 40 && score(fx, 2900) == 0; i++) {
@@ -86,9 +86,9 @@ static bool pings(void *arg)
 
 RIG_TEST(a_rebuild_survives_a_redis_that_goes_away_in_the_middle, private)
 {
-    fx->mysql.config.reconcile_slice = 100;
+    mysql_fixture.config.reconcile_slice = 100;
     open_reconciler(fx);
-    many_rows(fx, 1000, START + 60000, 1000);
+    many_rows(1000, START + 60000, 1000);
     settle(fx);
     lose(fx);
     for (int i = 0; i < 50 && entries_below(fx, FAR) == 0; i++)
@@ -116,7 +116,7 @@ RIG_TEST(entries_that_a_writer_reports_as_lost_are_repaired_at_once, shared)
     settle(fx);
     a_period(fx);
     pass(fx, 100);
-    row(fx, 1, "t", "scheduled", fx->now_ms + 3000);
+    row(1, "t", "scheduled", fx->now_ms + 3000);
     forget_output(fx);
     pass(fx, 100);
     assert_false(fx->begun);
@@ -125,7 +125,7 @@ RIG_TEST(entries_that_a_writer_reports_as_lost_are_repaired_at_once, shared)
     fx->next_us = 0;
     pass(fx, 20);
     assert_true(fx->begun);
-    assert_int_equal(score(fx, 1), mysql_fixture_number(&fx->mysql, "SELECT next_at FROM jobs WHERE id = 1"));
+    assert_int_equal(score(fx, 1), sql_number("SELECT next_at FROM jobs WHERE id = 1"));
     for (unsigned shard = 0; shard < SHARDS; shard++)
         assert_true(dt_shard_set_has(&fx->near, shard));
 }
@@ -150,7 +150,7 @@ RIG_TEST(a_shard_whose_redis_failed_a_call_is_not_reported_as_compared, private)
 {
     settle(fx);
     redis_fixture_text(fx->endpoints, 0, "CONFIG SET maxmemory 1");
-    row(fx, 1, "t", "scheduled", fx->now_ms + 3000);
+    row(1, "t", "scheduled", fx->now_ms + 3000);
     dt_reconciler_doubt(fx->r);
     fx->next_us = 0;
     forget_output(fx);
@@ -167,7 +167,7 @@ RIG_TEST(a_shard_whose_redis_failed_a_call_is_not_reported_as_compared, private)
 
 RIG_TEST(without_redis_a_tick_returns_and_is_due_again, private)
 {
-    many_rows(fx, 100, START + 60000, 1000);
+    many_rows(100, START + 60000, 1000);
     settle(fx);
     redis_server_kill(&fx->server);
     pass(fx, 20000);
@@ -182,7 +182,7 @@ RIG_TEST(without_redis_a_tick_returns_and_is_due_again, private)
 
 RIG_TEST(without_mysql_a_tick_returns_and_is_due_in_a_second, private)
 {
-    struct dt_config config = fx->mysql.config;
+    struct dt_config config = mysql_fixture.config;
     dt_store *nowhere, *there = fx->store;
     config.mysql_socket = (char[]){"/nonexistent/mysql.sock"};
     FX_OK(dt_store_new(&config, NULL, &nowhere));
@@ -214,7 +214,7 @@ static void *live(void *arg)
 {
     struct worker *worker = arg;
     struct fixture *fx = worker->fx;
-    struct dt_config config = fx->mysql.config;
+    struct dt_config config = mysql_fixture.config;
     struct dt_error err;
     dt_index *index;
     dt_db *db;
@@ -225,8 +225,8 @@ static void *live(void *arg)
         int64_t now_ms = START + id, due_ms = now_ms + 1000, deadline_ms = now_ms + 5000;
         unsigned shard = dt_shard_of(&fx->map, id);
         if (dt_db_run(db,
-                      "INSERT INTO " COLUMNS " VALUES (?, 't', 'scheduled', ?, ?, 1, '15s', 60000, ?, ?, 1, "
-                      "REPEAT('d', 16), 'x')",
+                      "INSERT INTO " COLUMNS
+                      " VALUES (?, 't', 'scheduled', ?, ?, 1, '15s', 60000, ?, ?, 1, REPEAT('d', 16), 'x')",
                       DT_PARAMS(DT_P_INT(id), DT_P_INT(due_ms), DT_P_INT(due_ms), DT_P_INT(now_ms), DT_P_INT(now_ms)),
                       NULL, &err) != DT_OK ||
             dt_index_put(index, &fx->map, &(struct dt_entry){id, due_ms, 0}, 1, FAR, true, &err) != DT_OK)
@@ -274,5 +274,3 @@ RIG_TEST(jobs_that_change_during_a_rebuild_lose_no_entry_and_are_not_counted_as_
     }
     expect_drift(fx, 0, 0, 0);
 }
-
-SUITE(NULL, NULL)

@@ -430,5 +430,3 @@ RIG_TEST(a_server_that_is_down_does_not_block_others)
     await_heard(3, 2);
     close(fd);
 }
-
-SUITE(NULL, NULL)

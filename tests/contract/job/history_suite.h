@@ -19,44 +19,40 @@ static int64_t now;
 
 static inline void open_store(void)
 {
-    mysql_fixture_open(&fx, "history", 4, &store);
+    mysql_fixture_open("history", 4, &store);
     dt_shard_map_init(&map, 1, 4);
 }
 
 static inline void begin(void)
 {
     empty_tables();
-    fx.config.history_after = 10 * MINUTE;
-    fx.config.history_dead_after = DAY;
-    fx.config.history_keys = 36525 * DAY;
+    mysql_fixture.config.history_after = 10 * MINUTE;
+    mysql_fixture.config.history_dead_after = DAY;
+    mysql_fixture.config.history_keys = 36525 * DAY;
     archiver = (struct dt_archiver){0};
-    now = mysql_now_ms(&fx);
+    now = mysql_now_ms();
 }
 
 /* A job that was finished `ago` ms ago, made a minute earlier, after two attempts; its key is "k<n>". */
 static inline int64_t finished(int n, const char *state, int64_t ago)
 {
     int64_t id = IDS + n, at = now - ago;
-    job_row(
-        &fx, id,
-        "job_key = 'k%d', state = '%s', next_at = NULL, attempt = 2, failures = 1, attempt_status = 'failed', "
-        "claim_shard = 1, created_at = %lld, updated_at = %lld, finished_at = %lld, purge_at = %lld, leave_at = %lld, "
-        "error_code = 'boom', error_at = 7",
-        n, state, (long long)(at - MINUTE), (long long)at, (long long)at, (long long)(at + 30 * DAY),
-        (long long)(at + 10 * MINUTE));
-    mysql_fixture_run(&fx,
-                      "INSERT INTO job_keys VALUES ('orders', 'k%d', %lld) ON DUPLICATE KEY UPDATE job_id = job_id", n,
-                      (long long)id);
-    mysql_fixture_run(&fx,
-                      "INSERT INTO attempts (job_id, attempt, status, due_at, error_code) VALUES (%lld, 1, "
-                      "'failed', 5, 'first')",
-                      (long long)id);
+    job_row(id,
+            "job_key = 'k%d', state = '%s', next_at = NULL, attempt = 2, failures = 1, attempt_status = 'failed', "
+            "claim_shard = 1, created_at = %lld, updated_at = %lld, finished_at = %lld, purge_at = %lld, leave_at = "
+            "%lld, error_code = 'boom', error_at = 7",
+            n, state, (long long)(at - MINUTE), (long long)at, (long long)at, (long long)(at + 30 * DAY),
+            (long long)(at + 10 * MINUTE));
+    run_sql("INSERT INTO job_keys VALUES ('orders', 'k%d', %lld) ON DUPLICATE KEY UPDATE job_id = job_id", n,
+            (long long)id);
+    run_sql("INSERT INTO attempts (job_id, attempt, status, due_at, error_code) VALUES (%lld, 1, 'failed', 5, 'first')",
+            (long long)id);
     return id;
 }
 
 static inline int64_t rows(const char *table)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM %s", table);
+    return sql_number("SELECT COUNT(*) FROM %s", table);
 }
 
 static struct dt_tended tended;
@@ -91,19 +87,13 @@ static inline int64_t archive_job(int n, const char *state)
 /* One row a job, and what is counted is there. */
 static inline void assert_whole(void)
 {
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs j JOIN history h ON h.id = j.id"), 0);
-    assert_int_equal(mysql_fixture_number(
-                         &fx, "SELECT COUNT(*) FROM history_counts c WHERE c.jobs <> (SELECT COUNT(*) FROM history h "
-                              "WHERE h.topic = c.topic AND h.state = c.state AND h.part = c.part)"),
-                     0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM "
-                                               "history_counts c WHERE h.topic = c.topic AND h.state = c.state AND "
-                                               "h.part = c.part)"),
-                     0);
-    assert_int_equal(
-        mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM "
-                                  "history_days d WHERE d.home_day = h.id DIV 1099511627776 AND d.part = h.part)"),
-        0);
+    assert_sql_number(0, "SELECT COUNT(*) FROM jobs j JOIN history h ON h.id = j.id");
+    assert_sql_number(0, "SELECT COUNT(*) FROM history_counts c WHERE c.jobs <> (SELECT COUNT(*) FROM history h WHERE "
+                         "h.topic = c.topic AND h.state = c.state AND h.part = c.part)");
+    assert_sql_number(0, "SELECT COUNT(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM history_counts c WHERE "
+                         "h.topic = c.topic AND h.state = c.state AND h.part = c.part)");
+    assert_sql_number(0, "SELECT COUNT(*) FROM history h WHERE NOT EXISTS (SELECT 1 FROM history_days d WHERE "
+                         "d.home_day = h.id DIV 1099511627776 AND d.part = h.part)");
 }
 
 static inline int64_t session_status(const char *show)
@@ -121,11 +111,8 @@ static inline int64_t session_status(const char *show)
 /* `n` more rows like the first one, with keys and attempts of their own. */
 static inline void multiply(int64_t first, int n)
 {
-    job_rows_multiply(&fx, n, 0);
-    mysql_fixture_run(&fx, "INSERT INTO job_keys SELECT topic, job_key, id FROM jobs WHERE id > %lld",
-                      (long long)first);
-    mysql_fixture_run(&fx,
-                      "INSERT INTO attempts (job_id, attempt, status) SELECT id, 1, 'failed' FROM jobs WHERE id > "
-                      "%lld",
-                      (long long)first);
+    job_rows_multiply(n, 0);
+    run_sql("INSERT INTO job_keys SELECT topic, job_key, id FROM jobs WHERE id > %lld", (long long)first);
+    run_sql("INSERT INTO attempts (job_id, attempt, status) SELECT id, 1, 'failed' FROM jobs WHERE id > %lld",
+            (long long)first);
 }

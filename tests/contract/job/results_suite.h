@@ -13,7 +13,6 @@
 
 #define S(text) DT_STR_LIT(text)
 
-static struct mysql_fixture fx;
 static dt_store *store;
 static struct dt_error err;
 static struct dt_shard_map map;
@@ -21,19 +20,19 @@ static struct dt_arena waiting_texts; /* of results that were stored */
 
 static inline void open_store(void)
 {
-    mysql_fixture_open(&fx, "results", 0, &store);
+    mysql_fixture_open("results", 0, &store);
     dt_shard_map_init(&map, 1, 4);
 }
 
 static inline void close_store(void)
 {
-    mysql_fixture_close(&fx, store, &waiting_texts);
+    mysql_fixture_close(store, &waiting_texts);
 }
 
 static inline void empty_tables(void)
 {
-    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM messages; "
-                           "DELETE FROM deferred_results");
+    run_sql("DELETE FROM jobs; DELETE FROM attempts; DELETE FROM topics; DELETE FROM messages; DELETE FROM "
+            "deferred_results");
 }
 
 static inline struct dt_apply result(int64_t id, int64_t attempt, enum dt_result_status status)
@@ -57,8 +56,8 @@ static inline struct dt_apply failure(int64_t id, int64_t attempt, struct dt_str
 /* Jobs 1, 2, … n, alike. */
 static inline void dispatched_up_to(int64_t n, int64_t attempt)
 {
-    job_row_dispatched(&fx, 1, attempt, 0);
-    job_rows_multiply(&fx, n, 0);
+    job_row_dispatched(1, attempt, 0);
+    job_rows_multiply(n, 0);
 }
 
 /* The caller's part is left out: what is to be counted goes nowhere. */
@@ -68,7 +67,7 @@ static inline dt_status apply_within(dt_db *db, int64_t now_ms, struct dt_apply 
     struct dt_counts counts;
     dt_counts_init(&counts);
     const struct dt_results_txn txn = {.db = db,
-                                       .config = &fx.config,
+                                       .config = &mysql_fixture.config,
                                        .map = &map,
                                        .now_ms = now_ms,
                                        .locking = DT_LOCK_WAITING,
@@ -82,5 +81,5 @@ static inline dt_status apply_within(dt_db *db, int64_t now_ms, struct dt_apply 
 
 static inline int64_t stored(void)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM deferred_results");
+    return sql_number("SELECT COUNT(*) FROM deferred_results");
 }

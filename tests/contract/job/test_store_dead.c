@@ -10,7 +10,7 @@ static struct dt_dead_groups found;
 
 static void count(struct dt_dead_ask ask)
 {
-    ask.now_ms = mysql_now_ms(&fx);
+    ask.now_ms = mysql_now_ms();
     OK(dt_store_dead_groups(store, &ask, &arena, &found, &err));
 }
 
@@ -32,8 +32,8 @@ static const char *groups(void)
 
 static void dead(int64_t id, const char *topic, const char *code, int64_t at_ms)
 {
-    job_row(&fx, id, "topic = '%s', state = 'dead', next_at = NULL, leave_at = %lld, error_at = %lld, error_code = %s",
-            topic, (long long)(mysql_now_ms(&fx) + DAY_MS / 2), (long long)at_ms, code);
+    job_row(id, "topic = '%s', state = 'dead', next_at = NULL, leave_at = %lld, error_at = %lld, error_code = %s",
+            topic, (long long)(mysql_now_ms() + DAY_MS / 2), (long long)at_ms, code);
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
@@ -46,8 +46,8 @@ FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_in_descending_order)
     dead(4, "mails", "'E1'", 200);
     dead(5, "mails", "NULL", 50);
     dead(6, "orders", "'E1'", 250);
-    job_row(&fx, 7, "state = 'succeeded', next_at = NULL, error_code = 'E1', leave_at = 9000000000000");
-    job_row(&fx, 8, "error_code = 'E1'");
+    job_row(7, "state = 'succeeded', next_at = NULL, error_code = 'E1', leave_at = 9000000000000");
+    job_row(8, "error_code = 'E1'");
     count((struct dt_dead_ask){.now_ms = 0});
     assert_string_equal(groups(), "orders/E1 3 it was 300, mails/ 1  50, mails/E1 1  200, orders/E2 1  200");
     assert_members(found, (jobs, 6), (newest, false));
@@ -64,12 +64,12 @@ FRESH_TEST(dead_jobs_are_counted_by_topic_and_error_in_descending_order)
 
 FRESH_TEST(dead_jobs_in_the_archive_and_those_about_to_be_archived_are_listed)
 {
-    int64_t now_ms = mysql_now_ms(&fx);
+    int64_t now_ms = mysql_now_ms();
     for (int64_t id = 1; id <= 5; id++)
         dead(id, "orders", "'E1'", now_ms - id * DAY_MS);
-    mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = 5 WHERE id = 5");
-    job_rows_archive(&fx, "id >= 3");
-    mysql_fixture_run(&fx, "UPDATE jobs SET leave_at = %lld WHERE id = 2", (long long)now_ms);
+    run_sql("UPDATE jobs SET purge_at = 5 WHERE id = 5");
+    job_rows_archive("id >= 3");
+    run_sql("UPDATE jobs SET leave_at = %lld WHERE id = 2", (long long)now_ms);
     count((struct dt_dead_ask){.now_ms = 0});
     assert_int_equal(found.n, 1);
     assert_members(found.v[0], (jobs, 4), (last_ms, now_ms - DAY_MS));
@@ -80,9 +80,9 @@ FRESH_TEST(dead_jobs_in_the_archive_and_those_about_to_be_archived_are_listed)
 /* A manual edit may leave a job's times as no program would. */
 FRESH_TEST(a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed)
 {
-    int64_t now_ms = mysql_now_ms(&fx);
+    int64_t now_ms = mysql_now_ms();
     dead(1, "orders", "'E1'", now_ms - 9 * DAY_MS);
-    mysql_fixture_run(&fx, "UPDATE jobs SET leave_at = %lld", (long long)(now_ms + 90 * DAY_MS));
+    run_sql("UPDATE jobs SET leave_at = %lld", (long long)(now_ms + 90 * DAY_MS));
     count((struct dt_dead_ask){.failed = between(now_ms - 10 * DAY_MS, now_ms - 8 * DAY_MS)});
     assert_int_equal(found.jobs, 1);
 }
@@ -90,8 +90,8 @@ FRESH_TEST(a_job_that_leaves_at_an_odd_time_is_found_by_when_it_failed)
 FRESH_TEST(at_most_the_maximal_number_of_groups_is_returned)
 {
     dead(1, "orders", "'E'", 7);
-    job_rows_multiply(&fx, 1250, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET error_code = CONCAT('E', id), next_at = NULL");
+    job_rows_multiply(1250, 0);
+    run_sql("UPDATE jobs SET error_code = CONCAT('E', id), next_at = NULL");
     count((struct dt_dead_ask){.now_ms = 0});
     assert_members(found, (n, DT_DEAD_GROUPS), (more, 1250 - DT_DEAD_GROUPS), (jobs, 1250));
 }
@@ -100,9 +100,8 @@ FRESH_TEST(at_most_the_maximal_number_of_groups_is_returned)
 FRESH_TEST(only_the_newest_dead_jobs_are_read)
 {
     dead(1, "orders", "'old'", 7);
-    job_rows_multiply(&fx, DT_DEAD_LOOKED_AT + 1000, 0);
-    mysql_fixture_run(
-        &fx,
+    job_rows_multiply(DT_DEAD_LOOKED_AT + 1000, 0);
+    run_sql(
         "UPDATE jobs SET next_at = NULL, error_code = IF(id > 1500, 'new', 'old'), leave_at = leave_at + (id > 1500)");
     int64_t before = rows_read();
     count((struct dt_dead_ask){.now_ms = 0});

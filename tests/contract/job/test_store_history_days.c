@@ -35,7 +35,7 @@ static struct dt_insert insert(int64_t id, const char *key, unsigned char digest
 FRESH_TEST(the_key_of_an_archived_job_is_in_use_until_it_expires)
 {
     size_t done;
-    fx.config.history_keys = 2 * DAY;
+    mysql_fixture.config.history_keys = 2 * DAY;
     int64_t id = archive_job(1, "succeeded");
     struct dt_insert in = insert(IDS + 50, "k1", 'd');
     assert_members(in, (outcome, DT_INSERT_SAME), (existing_id, id));
@@ -54,9 +54,9 @@ FRESH_TEST(the_key_of_an_archived_job_is_in_use_until_it_expires)
 FRESH_TEST(an_id_of_a_command_is_taken_as_long_as_its_jobs_key)
 {
     size_t done;
-    fx.config.history_keys = 2 * DAY;
-    mysql_fixture_run(&fx, "INSERT INTO command_ids (id, job_id) VALUES ('k1', %lld)",
-                      (long long)finished(1, "succeeded", 20 * MINUTE));
+    mysql_fixture.config.history_keys = 2 * DAY;
+    run_sql("INSERT INTO command_ids (id, job_id) VALUES ('k1', %lld)",
+            (long long)finished(1, "succeeded", 20 * MINUTE));
     archive_due();
     assert_int_equal(archived.moved, 1);
     struct dt_insert in = insert_as(IDS + 50, "k1", 'd', true);
@@ -69,9 +69,9 @@ FRESH_TEST(an_id_of_a_command_is_taken_as_long_as_its_jobs_key)
     assert_int_equal(rows("command_ids"), 0);
     in = insert_as(IDS + 51, "k1", 'e', true);
     assert_int_equal(in.outcome, DT_INSERT_CREATED);
-    mysql_fixture_run(&fx, "INSERT INTO command_ids (id, job_id) VALUES ('k2', %lld)",
-                      (long long)finished(2, "succeeded", 20 * MINUTE));
-    mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE job_key = 'k2'", (long long)now);
+    run_sql("INSERT INTO command_ids (id, job_id) VALUES ('k2', %lld)",
+            (long long)finished(2, "succeeded", 20 * MINUTE));
+    run_sql("UPDATE jobs SET purge_at = %lld WHERE job_key = 'k2'", (long long)now);
     archive_due();
     assert_int_equal(archived.removed, 1);
     assert_int_equal(rows("command_ids"), 1); /* the later one's */
@@ -84,31 +84,27 @@ FRESH_TEST(a_key_is_free_after_its_own_time_or_with_its_job)
     } cases[] = {{2 * DAY, 3 * DAY, 2 * DAY}, {3 * DAY, 2 * DAY, 2 * DAY}, {DAY, DAY, DAY}};
     const int64_t at = now - 20 * MINUTE;
     for (int i = 0; i < 3; i++) {
-        fx.config.history_keys = cases[i].keys;
+        mysql_fixture.config.history_keys = cases[i].keys;
         int64_t id = finished(i, "succeeded", 20 * MINUTE);
-        mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(at + cases[i].kept),
-                          (long long)id);
+        run_sql("UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(at + cases[i].kept), (long long)id);
         archive_due();
         assert_int_equal(archived.moved, 1);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT free_at FROM key_ends WHERE job_id = %lld", (long long)id),
-                         at + cases[i].ends);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT key_until FROM history WHERE id = %lld", (long long)id),
-                         at + cases[i].ends);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT purge_at FROM history WHERE id = %lld", (long long)id),
-                         at + cases[i].kept);
+        assert_sql_number(at + cases[i].ends, "SELECT free_at FROM key_ends WHERE job_id = %lld", (long long)id);
+        assert_sql_number(at + cases[i].ends, "SELECT key_until FROM history WHERE id = %lld", (long long)id);
+        assert_sql_number(at + cases[i].kept, "SELECT purge_at FROM history WHERE id = %lld", (long long)id);
     }
 }
 
 FRESH_TEST(an_expired_key_can_be_taken_before_housekeeping_frees_it)
 {
     size_t done;
-    fx.config.history_keys = MINUTE;
+    mysql_fixture.config.history_keys = MINUTE;
     archive_job(1, "succeeded");
     struct dt_insert in = insert(IDS + 50, "k1", 'd');
     assert_int_equal(in.outcome, DT_INSERT_CREATED);
     OK(dt_store_free_keys(store, now, 100, &done, &err));
     assert_int_equal(done, 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT job_id FROM job_keys WHERE job_key = 'k1'"), IDS + 50);
+    assert_sql_number(IDS + 50, "SELECT job_id FROM job_keys WHERE job_key = 'k1'");
     finished(2, "succeeded", 2 * MINUTE); /* still among the live ones */
     in = insert(IDS + 51, "k2", 'e');
     assert_int_equal(in.outcome, DT_INSERT_CREATED);
@@ -128,8 +124,8 @@ FRESH_TEST(lists_merge_live_and_archived_jobs)
     archive_due();
     assert_int_equal(archived.moved, 5);
     for (int i = 2; i <= 8; i += 2) {
-        job_row(&fx, IDS + i, "job_key = 'k%d'", i);
-        mysql_fixture_run(&fx, "INSERT INTO job_keys VALUES ('orders', 'k%d', %lld)", i, (long long)(IDS + i));
+        job_row(IDS + i, "job_key = 'k%d'", i);
+        run_sql("INSERT INTO job_keys VALUES ('orders', 'k%d', %lld)", i, (long long)(IDS + i));
     }
     static const struct {
         int state;
@@ -162,16 +158,16 @@ FRESH_TEST(a_filter_finds_archived_jobs_of_any_day)
 {
     struct dt_job_list jobs;
     multiply(finished(0, "succeeded", 20 * MINUTE), 2500);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id %% 500 = 499");
+    run_sql("UPDATE jobs SET state = 'dead' WHERE id %% 500 = 499");
     do
         archive_due();
     while (archived.more);
     assert_int_equal(rows("history"), 2500);
     for (int lives = 0; lives < 2; lives++) {
         if (lives)
-            job_row(&fx, IDS + 5000, "state = 'dead', next_at = NULL, job_key = 'k0z'");
+            job_row(IDS + 5000, "state = 'dead', next_at = NULL, job_key = 'k0z'");
         if (lives)
-            mysql_fixture_run(&fx, "INSERT INTO job_keys VALUES ('orders', 'k0z', %lld)", (long long)(IDS + 5000));
+            run_sql("INSERT INTO job_keys VALUES ('orders', 'k0z', %lld)", (long long)(IDS + 5000));
         for (int by_key = 0; by_key < 2; by_key++) {
             struct dt_list_filter f = {.state = DT_DEAD, .limit = 2, .topic = dt_str("orders")};
             int found = 0, pages = 0;
@@ -196,7 +192,7 @@ FRESH_TEST(counts_of_a_topic_include_archived_jobs)
     archive_job(1, "dead");
     archive_job(2, "succeeded");
     finished(3, "succeeded", MINUTE);
-    mysql_fixture_audit(&fx);
+    mysql_fixture_audit();
     OK(dt_store_topic_counts(store, dt_str("orders"), &counts, &err));
     assert_int_equal(counts.by_state[DT_SUCCEEDED], 2);
     assert_int_equal(counts.by_state[DT_DEAD], 1);
@@ -206,10 +202,9 @@ FRESH_TEST(counts_of_a_topic_include_archived_jobs)
 
 static int64_t parts_of(const char *table)
 {
-    return mysql_fixture_number(&fx,
-                                "SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() "
-                                "AND TABLE_NAME = '%s' AND PARTITION_NAME <> 'rest'",
-                                table);
+    return sql_number("SELECT COUNT(*) FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND "
+                      "TABLE_NAME = '%s' AND PARTITION_NAME <> 'rest'",
+                      table);
 }
 
 static void drop_all(void)
@@ -223,7 +218,7 @@ FRESH_TEST(partitions_are_created_when_needed_and_dropped_after_their_day)
 {
     drop_all();
     assert_int_equal(parts_of("history"), 0);
-    mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
+    run_sql("DELETE FROM removed_jobs");
     int64_t id = finished(1, "dead", 20 * MINUTE);
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     assert_int_equal(archived.moved, 0);
@@ -240,7 +235,7 @@ FRESH_TEST(partitions_are_created_when_needed_and_dropped_after_their_day)
     assert_int_equal(tended.dropped, 1);
     assert_int_equal(parts_of("history") + parts_of("history_attempts"), 0);
     assert_int_equal(rows("history") + rows("history_attempts") + rows("history_counts") + rows("history_days"), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs WHERE topic = 'orders'"), 1);
+    assert_sql_number(1, "SELECT removed FROM removed_jobs WHERE topic = 'orders'");
     assert_int_equal(dt_store_get(store, id, &arena, &job, &err), DT_NOT_FOUND);
     /* an archiver that does not know of it yet puts nothing where nothing is */
     archiver.partitions = (struct dt_partitions){.read = true, .n = 1, .v = {dt_partition_of(purge_at, now)}};
@@ -273,15 +268,15 @@ FRESH_TEST(an_interrupted_drop_is_finished_and_counted_once)
 {
     drop_all();
     archive_job(1, "dead");
-    mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
+    run_sql("DELETE FROM removed_jobs");
     int32_t part = dt_partition_of(now - 20 * MINUTE + 30 * DAY, now);
-    mysql_fixture_run(&fx, "INSERT INTO removed_jobs VALUES ('orders', 1)"); /* counted out, then killed */
-    mysql_fixture_run(&fx, "DELETE FROM history_counts");
-    mysql_fixture_run(&fx, "ALTER TABLE history DROP PARTITION p%d", part);
+    run_sql("INSERT INTO removed_jobs VALUES ('orders', 1)"); /* counted out, then killed */
+    run_sql("DELETE FROM history_counts");
+    run_sql("ALTER TABLE history DROP PARTITION p%d", part);
     OK(tend(now + 40 * DAY, NULL, 0));
     assert_int_equal(tended.dropped, 1);
     assert_int_equal(parts_of("history_attempts"), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs"), 1);
+    assert_sql_number(1, "SELECT removed FROM removed_jobs");
 }
 
 FRESH_TEST(a_reader_that_blocks_a_partition_is_not_waited_for_long)
@@ -289,14 +284,14 @@ FRESH_TEST(a_reader_that_blocks_a_partition_is_not_waited_for_long)
     drop_all();
     finished(1, "dead", 20 * MINUTE);
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
-    mysql_fixture_run(&fx, "BEGIN");
-    mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history");
+    run_sql("BEGIN");
+    sql_number("SELECT COUNT(*) FROM history");
     assert_int_equal(tend(now, archived.wanted.v, archived.wanted.n), DT_BUSY);
     archiver.make_do = true; /* jobs do not wait for it */
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     assert_int_equal(archived.moved, 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT part FROM history"), 0);
-    mysql_fixture_run(&fx, "COMMIT");
+    assert_sql_number(0, "SELECT part FROM history");
+    run_sql("COMMIT");
     assert_whole();
 }
 
@@ -304,12 +299,11 @@ FRESH_TEST(rows_of_the_default_partition_are_moved_to_their_partition_or_deleted
 {
     size_t done;
     drop_all();
-    mysql_fixture_run(&fx, "DELETE FROM removed_jobs");
+    run_sql("DELETE FROM removed_jobs");
     int64_t stays = finished(1, "dead", 20 * MINUTE), ever = finished(2, "succeeded", 20 * MINUTE);
     int64_t over = finished(3, "succeeded", 20 * MINUTE);
-    mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = 9223372036854775807 WHERE id = %lld", (long long)ever);
-    mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(now + MINUTE),
-                      (long long)over);
+    run_sql("UPDATE jobs SET purge_at = 9223372036854775807 WHERE id = %lld", (long long)ever);
+    run_sql("UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(now + MINUTE), (long long)over);
     archiver.make_do = true;
     OK(dt_store_archive(store, &archiver, now, 1000, &archived, &err));
     assert_int_equal(archived.moved, 3);
@@ -319,15 +313,12 @@ FRESH_TEST(rows_of_the_default_partition_are_moved_to_their_partition_or_deleted
     OK(tend(now, wanted, 1));
     OK(dt_store_sort_default(store, &archiver, now + 2 * MINUTE, 100, &done, &err));
     assert_int_equal(done, 2);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT part FROM history WHERE id = %lld", (long long)stays),
-                     wanted[0]);
-    assert_int_equal(
-        mysql_fixture_number(&fx, "SELECT part FROM history_attempts WHERE job_id = %lld", (long long)stays),
-        wanted[0]);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT part FROM history WHERE id = %lld", (long long)ever), 0);
+    assert_sql_number(wanted[0], "SELECT part FROM history WHERE id = %lld", (long long)stays);
+    assert_sql_number(wanted[0], "SELECT part FROM history_attempts WHERE job_id = %lld", (long long)stays);
+    assert_sql_number(0, "SELECT part FROM history WHERE id = %lld", (long long)ever);
     assert_int_equal(rows("history"), 2);
     assert_int_equal(rows("history_attempts"), 2);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT removed FROM removed_jobs"), 1);
+    assert_sql_number(1, "SELECT removed FROM removed_jobs");
     assert_int_equal(rows("v_history_audit"), 0);
     assert_whole();
 }
@@ -335,9 +326,8 @@ FRESH_TEST(rows_of_the_default_partition_are_moved_to_their_partition_or_deleted
 FRESH_TEST(partitions_are_created_ahead_for_the_topics_retentions)
 {
     struct dt_wanted wanted;
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('a', NULL, 0, 0), "
-                           "('b', 86400000, 0, 0), ('c', 0, 0, 0), ('d', 9223372036854775807, 0, 0), "
-                           "('e', 86400000, 0, 0)");
+    run_sql("INSERT INTO topics (name, retention_ms, created_at, updated_at) VALUES ('a', NULL, 0, 0), ('b', 86400000, "
+            "0, 0), ('c', 0, 0, 0), ('d', 9223372036854775807, 0, 0), ('e', 86400000, 0, 0)");
     OK(dt_store_partitions_ahead(store, now, 1, &wanted, &err));
     assert_int_equal(wanted.n, 4);
     for (size_t i = 0; i < wanted.n; i++)
@@ -363,9 +353,9 @@ FRESH_TEST(only_partitions_with_jobs_of_the_home_day_are_searched)
     }
     for (int i = 1; i <= PARTS; i++) {
         int64_t id = finished(1000 + i, "succeeded", 20 * MINUTE), home = id + ((int64_t)i << 40);
-        mysql_fixture_run(&fx, "UPDATE jobs SET id = %lld, purge_at = %lld WHERE id = %lld", (long long)home,
-                          (long long)(now + (40 + i) * DAY), (long long)id);
-        mysql_fixture_run(&fx, "UPDATE attempts SET job_id = %lld WHERE job_id = %lld", (long long)home, (long long)id);
+        run_sql("UPDATE jobs SET id = %lld, purge_at = %lld WHERE id = %lld", (long long)home,
+                (long long)(now + (40 + i) * DAY), (long long)id);
+        run_sql("UPDATE attempts SET job_id = %lld WHERE job_id = %lld", (long long)home, (long long)id);
     }
     archive_due();
     assert_int_equal(archived.moved, PARTS);
@@ -393,12 +383,12 @@ FRESH_TEST(all_partitions_with_jobs_of_the_home_day_are_searched)
 {
     int64_t id = archive_job(1, "dead");
     for (int i = 1; i < 20; i++)
-        mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20200100 + i);
+        run_sql("INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20200100 + i);
     OK(dt_store_get(store, id, &arena, &job, &err));
     assert_int_equal(dt_store_get(store, id + 1, &arena, &job, &err), DT_NOT_FOUND);
     for (int i = 1; i < 20; i++)
-        mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20990100 + i);
-    mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (690, 0)");
+        run_sql("INSERT INTO history_days (home_day, part) VALUES (690, %d)", 20990100 + i);
+    run_sql("INSERT INTO history_days (home_day, part) VALUES (690, 0)");
     OK(dt_store_get(store, id, &arena, &job, &err));
     assert_int_equal(dt_store_get(store, id + 1, &arena, &job, &err), DT_NOT_FOUND);
     OK(dt_store_redrive(store, id, &arena, &job, &err));
@@ -414,8 +404,7 @@ FRESH_TEST(history_is_never_scanned_for_one_job)
         "SELECT * FROM v_attempts WHERE job_id = 5",
         "SELECT h.id FROM history h FORCE INDEX (PRIMARY) WHERE h.id > 5 ORDER BY h.id LIMIT 10",
         "SELECT * FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key >= 1 AND due_key <= 5 AND (due_key > 1 OR "
-        "id "
-        "> 5) ORDER BY due_key, id LIMIT 10",
+        "id > 5) ORDER BY due_key, id LIMIT 10",
         "SELECT free_at FROM key_ends FORCE INDEX (PRIMARY) WHERE free_at <= 5 ORDER BY free_at, job_id LIMIT 10",
     };
     dt_db *db;

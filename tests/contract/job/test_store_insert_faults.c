@@ -20,8 +20,8 @@ RIG_TEST(if_the_job_id_is_taken_no_key_is_stored)
     assert_int_equal(fine->outcome, DT_INSERT_CREATED);
     assert_int_equal(plain->outcome, DT_INSERT_CREATED);
     assert_int_equal(follower->outcome, DT_INSERT_CREATED); /* the first did not get the key */
-    assert_int_equal(job_of_key(rig, "k"), 4);
-    assert_int_equal(number(rig, "SELECT maker FROM jobs WHERE id = 1"), MAKER + 1);
+    assert_int_equal(job_of_key("k"), 4);
+    assert_int_equal(number("SELECT maker FROM jobs WHERE id = 1"), MAKER + 1);
 }
 
 RIG_TEST(a_repeated_batch_creates_no_job_twice)
@@ -33,8 +33,8 @@ RIG_TEST(a_repeated_batch_creates_no_job_twice)
     OK(insert(rig, &err));
     for (int i = 0; i < 3; i++)
         assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 3);
-    assert_int_equal(job_of_key(rig, "k"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 3);
+    assert_int_equal(job_of_key("k"), 1);
     rig->rows[1].job.digest[5] = 9; /* not the request that made it */
     OK(insert(rig, &err));
     assert_int_equal(rig->rows[1].outcome, DT_INSERT_ID_TAKEN);
@@ -54,8 +54,8 @@ RIG_TEST(an_invalid_row_is_refused_alone)
     assert_int_equal(bad->outcome, DT_INSERT_REFUSED);
     assert_int_equal(key->outcome, DT_INSERT_REFUSED);
     assert_int_equal(huge->outcome, DT_INSERT_TOO_LARGE);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 1);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM job_keys"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 2);
 }
 
 RIG_TEST(a_row_without_its_topics_settings_has_no_topic)
@@ -67,21 +67,21 @@ RIG_TEST(a_row_without_its_topics_settings_has_no_topic)
     assert_int_equal(no_retry->outcome, DT_INSERT_NO_TOPIC);
     assert_int_equal(no_timeout->outcome, DT_INSERT_NO_TOPIC);
     assert_int_equal(good->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM job_keys"), 0);
 }
 
 RIG_TEST(without_a_server_no_job_is_created)
 {
     char nowhere[] = "/nonexistent/mysql.sock";
-    struct dt_config config = rig->fx.config;
+    struct dt_config config = mysql_fixture.config;
     config.mysql_socket = nowhere;
     dt_store_free(rig->store);
     OK(dt_store_new(&config, NULL, &rig->store));
     add(rig, 1, NULL, 1);
     assert_int_equal(insert(rig, &err), DT_UNAVAILABLE);
     dt_store_free(rig->store);
-    rig->store = mysql_fixture_store(&rig->fx);
+    rig->store = mysql_fixture_store();
     OK(insert(rig, &err));
 }
 
@@ -95,11 +95,11 @@ RIG_TEST(a_connection_that_broke_while_idle_is_replaced_unnoticed)
     assert_true(dt_db_next(db));
     int64_t session = dt_db_i64(db, 0);
     OK(dt_db_end(db, &err));
-    mysql_fixture_run(&rig->fx, "KILL %lld", (long long)session);
+    run_sql("KILL %lld", (long long)session);
     rig->rows[0].job.id = 2;
     OK(insert(rig, &err));
     assert_int_equal(rig->rows[0].outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 2);
 }
 
 /* ---- lost commits ---- */
@@ -112,7 +112,7 @@ RIG_TEST(a_commit_that_the_server_did_not_receive_is_repeated)
     assert_int_equal(wire_loss, LOSE_NOTHING);
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
     assert_int_equal(p->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 2);
 }
 
 RIG_TEST(a_commit_whose_answer_was_lost_is_read_back)
@@ -126,8 +126,8 @@ RIG_TEST(a_commit_whose_answer_was_lost_is_read_back)
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
     assert_members(*x, (outcome, DT_INSERT_CONFLICT), (existing_id, 1));
     assert_int_equal(p->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 3);
-    assert_int_equal(number(rig, "SELECT created_at FROM jobs WHERE id = 13"), rig->created_ms);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 3);
+    assert_int_equal(number("SELECT created_at FROM jobs WHERE id = 13"), rig->created_ms);
 }
 
 RIG_TEST(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once)
@@ -143,7 +143,7 @@ RIG_TEST(an_insert_lost_before_or_after_the_server_saw_it_makes_the_jobs_once)
         assert_int_equal(wire_execution_loss, LOSE_NOTHING);
         assert_int_equal(a->outcome, DT_INSERT_CREATED);
         assert_int_equal(b->outcome, DT_INSERT_CREATED);
-        assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2 * i + 2);
+        assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 2 * i + 2);
     }
 }
 
@@ -155,16 +155,15 @@ RIG_TEST(a_commit_that_hangs_is_waited_for_and_repeated)
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
     assert_true(wire_holds());
     wire_drop_held();
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
-    assert_int_equal(job_of_key(rig, "k"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 1);
+    assert_int_equal(job_of_key("k"), 1);
 }
 
-static void *commit_late(void *arg)
+static void *commit_late(void *)
 {
-    struct rig *rig = arg;
     while (!wire_holds())
         wait_a_moment();
-    mysql_fixture_await_lock_waits(&rig->fx, 1); /* the insert's read-back waits */
+    mysql_fixture_await_lock_waits(1); /* the insert's read-back waits */
     wire_commit_held();
     dt_db_thread_end();
     return NULL;
@@ -174,13 +173,11 @@ RIG_TEST(a_commit_that_arrives_late_is_found)
 {
     pthread_t thread;
     struct dt_insert *k = add(rig, 1, "k", 1);
-    assert_int_equal(pthread_create(&thread, NULL, commit_late, rig), 0);
+    assert_int_equal(pthread_create(&thread, NULL, commit_late, NULL), 0);
     wire_loss = HOLD;
     OK(insert(rig, &err));
     pthread_join(thread, NULL);
     assert_int_equal(k->outcome, DT_INSERT_CREATED);
-    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 1);
-    assert_int_equal(number(rig, "SELECT created_at FROM jobs"), rig->created_ms);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs"), 1);
+    assert_int_equal(number("SELECT created_at FROM jobs"), rig->created_ms);
 }
-
-SUITE(NULL, NULL)

@@ -5,10 +5,9 @@ STORE_SUITE("list", 0)
 
 static void keyed(int64_t id, const char *topic, const char *key)
 {
-    job_row(&fx, id, "topic = '%s', job_key = '%s'", topic, key);
-    mysql_fixture_run(&fx,
-                      "INSERT INTO job_keys VALUES ('%s', '%s', %lld) ON DUPLICATE KEY UPDATE job_id = VALUES(job_id)",
-                      topic, key, (long long)id);
+    job_row(id, "topic = '%s', job_key = '%s'", topic, key);
+    run_sql("INSERT INTO job_keys VALUES ('%s', '%s', %lld) ON DUPLICATE KEY UPDATE job_id = VALUES(job_id)", topic,
+            key, (long long)id);
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
@@ -23,7 +22,7 @@ FRESH_TEST(an_empty_table_is_one_empty_page)
 FRESH_TEST(pages_follow_each_other_by_id_without_gap_or_overlap)
 {
     for (int64_t id = 7; id >= 1; id--)
-        job_row(&fx, id * 10, NULL);
+        job_row(id * 10, NULL);
     struct dt_list_filter f = all(3);
     assert_page(f, "10 20 30+");
     f.after_id = last.last_id;
@@ -35,7 +34,7 @@ FRESH_TEST(pages_follow_each_other_by_id_without_gap_or_overlap)
 FRESH_TEST(a_full_page_at_the_end_of_a_list_says_that_no_page_follows)
 {
     for (int64_t id = 1; id <= 3; id++)
-        job_row(&fx, id, NULL);
+        job_row(id, NULL);
     assert_page(all(3), "1 2 3");
     assert_page(all(1000), "1 2 3");
 }
@@ -43,10 +42,10 @@ FRESH_TEST(a_full_page_at_the_end_of_a_list_says_that_no_page_follows)
 FRESH_TEST(jobs_deleted_between_two_pages_do_not_disturb_the_list)
 {
     for (int64_t id = 1; id <= 6; id++)
-        job_row(&fx, id, NULL);
+        job_row(id, NULL);
     struct dt_list_filter f = all(2);
     list(f);
-    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (2, 3)");
+    run_sql("DELETE FROM jobs WHERE id IN (2, 3)");
     f.after_id = last.last_id;
     assert_page(f, "4 5+");
 }
@@ -55,59 +54,42 @@ FRESH_TEST(jobs_deleted_between_two_pages_do_not_disturb_the_list)
 
 FRESH_TEST(filters_can_be_combined)
 {
-    job_row(&fx, 1, "run_at = 100");
-    job_row(&fx, 2, "run_at = 200, topic = 'other'");
-    job_row(&fx, 3, "run_at = 300, state = 'dead', next_at = NULL");
-    job_row(&fx, 4, "run_at = 400, state = 'dispatched'");
-    struct dt_list_filter f = all(100);
-    f.topic = S("orders");
-    assert_page(f, "1 3 4");
-    f.state = DT_DEAD;
-    assert_page(f, "3");
-    f = all(100);
-    f.state = DT_SCHEDULED;
-    assert_page(f, "1 2");
-    f = all(100);
-    f.has_run_from = true;
-    f.run_from_ms = 200;
-    assert_page(f, "2 3 4");
-    f.has_run_to = true;
-    f.run_to_ms = 400;
-    assert_page(f, "2 3");
-    f.topic = S("ORDERS");
-    assert_page(f, "");
+    job_row(1, "run_at = 100");
+    job_row(2, "run_at = 200, topic = 'other'");
+    job_row(3, "run_at = 300, state = 'dead', next_at = NULL");
+    job_row(4, "run_at = 400, state = 'dispatched'");
+    assert_page(WITH(.topic = S("orders")), "1 3 4");
+    assert_page(WITH(.topic = S("orders"), .state = DT_DEAD), "3");
+    assert_page(WITH(.state = DT_SCHEDULED), "1 2");
+    assert_page(WITH(.has_run_from = true, .run_from_ms = 200), "2 3 4");
+    const struct dt_list_filter both =
+        WITH(.has_run_from = true, .run_from_ms = 200, .has_run_to = true, .run_to_ms = 400);
+    assert_page(both, "2 3");
+    assert_page(WITH(.topic = S("ORDERS"), .has_run_from = true, .run_from_ms = 200), "");
 }
 
 FRESH_TEST(a_token_sees_the_topics_of_its_prefixes_only)
 {
     static const char *const topics[] = {"a", "a.b", "aXb", "b", "A", "ab", "a-b", "a_b"};
+    static const struct {
+        struct dt_str prefixes[3];
+        size_t n;
+        const char *ids;
+    } rows[] = {{{S("a."), S("b")}, 2, "2 4"},
+                {{S("a")}, 1, "1 2 3 6 7 8"},
+                {{S("a-"), S("a_b"), S("a.b")}, 3, "2 7 8"},
+                {{S(".*"), S("a|b"), S("(")}, 3, ""}, /* never parts of an expression */
+                {{S("")}, 1, ""},                     /* nothing, not everything */
+                {{S("")}, 0, ""}};
     for (int64_t i = 0; i < 8; i++)
-        job_row(&fx, i + 1, "topic = '%s'", topics[i]);
-    struct dt_list_filter f = all(100);
-    f.bound = true;
-    f.prefixes = (struct dt_str[]){S("a."), S("b")};
-    f.n_prefixes = 2;
-    assert_page(f, "2 4");
-    f.prefixes = (struct dt_str[]){S("a")};
-    f.n_prefixes = 1;
-    assert_page(f, "1 2 3 6 7 8");
-    f.prefixes = (struct dt_str[]){S("a-"), S("a_b"), S("a.b")};
-    f.n_prefixes = 3;
-    assert_page(f, "2 7 8");
-    f.prefixes = (struct dt_str[]){S(".*"), S("a|b"), S("(")}; /* never parts of an expression */
-    assert_page(f, "");
-    f.prefixes = (struct dt_str[]){S("")}; /* nothing, not everything */
-    f.n_prefixes = 1;
-    list(f);
-    assert_int_equal(last.n, 0);
-    f.n_prefixes = 0;
-    list(f);
-    assert_int_equal(last.n, 0);
+        job_row(i + 1, "topic = '%s'", topics[i]);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        assert_page(WITH(.bound = true, .prefixes = rows[i].prefixes, .n_prefixes = rows[i].n), rows[i].ids);
 }
 
 FRESH_TEST(payloads_are_returned_only_on_request)
 {
-    job_row(&fx, 1, NULL);
+    job_row(1, NULL);
     struct dt_list_filter f = all(1);
     list(f);
     assert_members(last.v[0], (payload.p, NULL), (topic.p, "orders"));
@@ -127,16 +109,12 @@ FRESH_TEST(a_prefix_of_keys_lists_each_keys_latest_job_by_key)
     keyed(3, "orders", "ordes");
     keyed(4, "orders", "order");
     keyed(6, "other", "order-1");
-    struct dt_list_filter f = all(2);
-    f.topic = S("orders");
-    f.key_prefix = S("order-");
+    struct dt_list_filter f = WITH(.limit = 2, .topic = S("orders"), .key_prefix = S("order-"));
     assert_page(f, "9 2+");
     assert_string_equal(last.last_key.p, "order-2");
     f.after_key = last.last_key;
     assert_page(f, "1");
-    f = all(100);
-    f.topic = S("orders");
-    f.key_prefix = S("");
+    f = WITH(.topic = S("orders"), .key_prefix = S(""));
     assert_page(f, "4 9 2 1 3");
 }
 
@@ -150,39 +128,29 @@ FRESH_TEST(a_prefix_of_keys_is_bytes_not_a_pattern)
     keyed(6, "orders", "\xC3\xBF z");
     keyed(7, "orders", "\xC4\x80");
     keyed(8, "orders", "\xF4\x8F\xBF\xBF");
-    struct dt_list_filter f = all(100);
-    f.topic = S("orders");
-    f.key_prefix = S("%");
-    assert_page(f, "1");
-    f.key_prefix = S("a_");
-    assert_page(f, "2");
-    f.key_prefix = S("\xC3\xBF");
-    assert_page(f, "5 6");
-    f.key_prefix = S("\xF4\x8F\xBF\xBF");
-    assert_page(f, "8");
+    assert_page(WITH(.topic = S("orders"), .key_prefix = S("%")), "1");
+    assert_page(WITH(.topic = S("orders"), .key_prefix = S("a_")), "2");
+    assert_page(WITH(.topic = S("orders"), .key_prefix = S("\xC3\xBF")), "5 6");
+    assert_page(WITH(.topic = S("orders"), .key_prefix = S("\xF4\x8F\xBF\xBF")), "8");
 }
 
 FRESH_TEST(filters_apply_to_lists_by_key)
 {
+    struct dt_str other = S("other");
     keyed(1, "orders", "k1");
     keyed(2, "orders", "k2");
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = 2");
-    struct dt_list_filter f = all(1);
-    f.topic = S("orders");
-    f.key_prefix = S("k");
-    f.state = DT_DEAD;
+    run_sql("UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = 2");
+    struct dt_list_filter f = WITH(.limit = 1, .topic = S("orders"), .key_prefix = S("k"), .state = DT_DEAD);
     assert_page(f, "2");
     f.bound = true;
-    f.prefixes = (struct dt_str[]){S("other")};
+    f.prefixes = &other;
     f.n_prefixes = 1;
     assert_page(f, "");
 }
 
 FRESH_TEST(a_prefix_of_keys_needs_a_topic)
 {
-    struct dt_list_filter f = all(1);
-    f.key_prefix = S("k");
-    assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
+    assert_int_equal(dt_store_list(store, &WITH(.key_prefix = S("k")), &arena, &last, &err), DT_INVALID);
 }
 
 /* ---- one job, and what is known of it ---- */
@@ -194,57 +162,35 @@ FRESH_TEST(a_key_lists_its_latest_job_and_no_other)
     keyed(2, "orders", "order-10");
     keyed(3, "orders", "order-");
     keyed(4, "other", "order-1");
-    struct dt_list_filter f = all(1);
-    f.topic = S("orders");
-    f.key = S("order-1");
-    assert_page(f, "9");
-    f.key = S("order");
-    assert_page(f, "");
-    f.topic = DT_STR_NONE;
-    assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
+    assert_page(WITH(.limit = 1, .topic = S("orders"), .key = S("order-1")), "9");
+    assert_page(WITH(.limit = 1, .topic = S("orders"), .key = S("order")), "");
+    assert_int_equal(dt_store_list(store, &WITH(.key = S("order")), &arena, &last, &err), DT_INVALID);
 }
 
 FRESH_TEST(an_id_lists_its_job_and_reads_no_other)
 {
     many_jobs();
-    struct dt_list_filter f = all(100);
-    f.id = 20000;
     int64_t before = rows_read();
-    assert_page(f, "20000");
+    assert_page(WITH(.id = 20000), "20000");
     assert_in_range(rows_read() - before, 1, 100);
-    f.state = DT_DEAD;
-    assert_page(f, "");
-    f = all(100);
-    f.id = MANY + 5;
-    assert_page(f, "");
+    assert_page(WITH(.id = 20000, .state = DT_DEAD), "");
+    assert_page(WITH(.id = MANY + 5), "");
 }
 
 FRESH_TEST(jobs_are_found_by_last_failure_and_creation_time)
 {
-    job_row(&fx, 1, "error_code = 'http_503', error_message = 'no route to 10.0.0.7', error_at = 100");
-    job_row(&fx, 2, "error_code = 'http_500', error_message = '100%% wrong', error_at = 200");
-    job_row(&fx, 3, "error_code = 'timeout', error_at = 300");
-    job_row(&fx, 4, "created_at = 400");
-    struct dt_list_filter f = all(100);
-    f.created = between(400, 401);
-    assert_page(f, "4");
-    f = all(100);
-    f.error_code = S("http_500");
-    assert_page(f, "2");
-    f = all(100);
-    f.error_text = S("0% w");
-    assert_page(f, "2");
-    f.error_text = S("%");
-    assert_page(f, "2");
-    f.error_text = S("http_50");
-    assert_page(f, "1 2");
-    f.error_text = S("NO ROUTE");
-    assert_page(f, "");
-    f = all(100);
-    f.failed = between(INT64_MIN, 300);
-    assert_page(f, "1 2");
-    f.failed = between(200, INT64_MAX);
-    assert_page(f, "2 3");
+    job_row(1, "error_code = 'http_503', error_message = 'no route to 10.0.0.7', error_at = 100");
+    job_row(2, "error_code = 'http_500', error_message = '100%% wrong', error_at = 200");
+    job_row(3, "error_code = 'timeout', error_at = 300");
+    job_row(4, "created_at = 400");
+    assert_page(WITH(.created = between(400, 401)), "4");
+    assert_page(WITH(.error_code = S("http_500")), "2");
+    assert_page(WITH(.error_text = S("0% w")), "2");
+    assert_page(WITH(.error_text = S("%")), "2");
+    assert_page(WITH(.error_text = S("http_50")), "1 2");
+    assert_page(WITH(.error_text = S("NO ROUTE")), "");
+    assert_page(WITH(.failed = between(INT64_MIN, 300)), "1 2");
+    assert_page(WITH(.failed = between(200, INT64_MAX)), "2 3");
 }
 
 /* ---- bounds ---- */
@@ -253,9 +199,9 @@ FRESH_TEST(jobs_are_found_by_last_failure_and_creation_time)
 static void fat(int64_t first, int rows, int bytes)
 {
     for (int64_t id = first; id < first + rows; id++)
-        job_row(&fx, id, "topic = 'fat', job_key = 'k%03lld', payload = REPEAT('x', %d)", (long long)id, bytes);
-    mysql_fixture_run(&fx, "INSERT IGNORE INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs "
-                           "WHERE topic = 'fat'");
+        job_row(id, "topic = 'fat', job_key = 'k%03lld', payload = REPEAT('x', %d)", (long long)id, bytes);
+    run_sql(
+        "INSERT IGNORE INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE topic = 'fat'");
 }
 
 /* All pages, by id or by key: every job once, in order; returns how many pages. */
@@ -287,9 +233,7 @@ static int walk(struct dt_list_filter f, int64_t rows, size_t most)
 FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
 {
     fat(1, 40, 100000);
-    struct dt_list_filter f = all(1000);
-    f.topic = S("fat");
-    f.payload = true;
+    struct dt_list_filter f = WITH(.limit = 1000, .topic = S("fat"), .payload = true);
     assert_int_equal(walk(f, 40, SIZE_MAX), 1);
     f.bytes = 1000000;
     assert_in_range(walk(f, 40, f.bytes), 4, 7);
@@ -305,9 +249,7 @@ FRESH_TEST(a_row_larger_than_a_page_is_a_page_of_its_own)
     fat(3, 3, 300000);
     fat(6, 70, 10);
     fat(76, 1, 300000);
-    struct dt_list_filter f = all(1000);
-    f.payload = true;
-    f.bytes = 100000;
+    struct dt_list_filter f = WITH(.limit = 1000, .payload = true, .bytes = 100000);
     assert_in_range(walk(f, 76, f.bytes), 6, 12);
 }
 
@@ -316,9 +258,7 @@ FRESH_TEST(large_rows_after_small_ones_are_not_read_in_vain)
 {
     fat(1, 90, 10);
     fat(91, 60, 800000);
-    struct dt_list_filter f = all(1000);
-    f.payload = true;
-    f.bytes = 4000000;
+    struct dt_list_filter f = WITH(.limit = 1000, .payload = true, .bytes = 4000000);
     assert_in_range(walk(f, 150, f.bytes), 13, 20);
     ARENA(own);
     OK(dt_store_list(store, &f, &own, &last, &err));
@@ -328,9 +268,8 @@ FRESH_TEST(large_rows_after_small_ones_are_not_read_in_vain)
 FRESH_TEST(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows)
 {
     many_jobs();
-    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
-    struct dt_list_filter f = all(100);
-    f.topic = S("rare");
+    run_sql("UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
+    struct dt_list_filter f = WITH(.topic = S("rare"));
     int64_t before = rows_read();
     list(f);
     int64_t looked_at = rows_read() - before;
@@ -362,12 +301,10 @@ FRESH_TEST(a_full_page_costs_about_what_it_holds)
 FRESH_TEST(a_search_by_key_is_bounded_too)
 {
     many_jobs();
-    mysql_fixture_run(&fx, "UPDATE jobs SET job_key = CONCAT(IF(id <= 3, 'a', 'b'), LPAD(id, 6, '0'))");
-    mysql_fixture_run(&fx, "INSERT INTO job_keys SELECT topic, job_key, id FROM jobs");
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id IN (2, 20000)");
-    struct dt_list_filter f = all(100);
-    f.topic = S("orders");
-    f.key_prefix = S("a");
+    run_sql("UPDATE jobs SET job_key = CONCAT(IF(id <= 3, 'a', 'b'), LPAD(id, 6, '0'))");
+    run_sql("INSERT INTO job_keys SELECT topic, job_key, id FROM jobs");
+    run_sql("UPDATE jobs SET state = 'dead', next_at = NULL WHERE id IN (2, 20000)");
+    struct dt_list_filter f = WITH(.topic = S("orders"), .key_prefix = S("a"));
     int64_t before = rows_read();
     assert_page(f, "1 2 3");
     assert_in_range(rows_read() - before, 3, 300);

@@ -24,20 +24,19 @@ static const char *way(struct dt_list_filter f)
 
 FRESH_TEST(a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_far_ones)
 {
-    job_row(&fx, 1, "next_at = 300, near = 1");
-    job_row(&fx, 2, "next_at = 100, near = 1");
-    job_row(&fx, 3, "next_at = 300, near = 1, state = 'dispatched'");
-    job_row(&fx, 4, "next_at = -5, near = 1");
-    job_row(&fx, 5, "next_at = %lld, near = 0", (long long)(7 * DAY + 9));
-    job_row(&fx, 6, "next_at = %lld, near = 0", (long long)(7 * DAY + 3));
-    job_row(&fx, 7, "next_at = %lld, near = 0", (long long)(6 * DAY + 5));
-    job_row(&fx, 8, "state = 'dead', next_at = NULL, leave_at = 100");
-    job_row(&fx, 9, "next_at = 200, near = -1");
-    job_row(&fx, 10, "next_at = 300, near = -1");
-    job_row(&fx, 11, "next_at = 50, near = -1");
+    job_row(1, "next_at = 300, near = 1");
+    job_row(2, "next_at = 100, near = 1");
+    job_row(3, "next_at = 300, near = 1, state = 'dispatched'");
+    job_row(4, "next_at = -5, near = 1");
+    job_row(5, "next_at = %lld, near = 0", (long long)(7 * DAY + 9));
+    job_row(6, "next_at = %lld, near = 0", (long long)(7 * DAY + 3));
+    job_row(7, "next_at = %lld, near = 0", (long long)(6 * DAY + 5));
+    job_row(8, "state = 'dead', next_at = NULL, leave_at = 100");
+    job_row(9, "next_at = 200, near = -1");
+    job_row(10, "next_at = 300, near = -1");
+    job_row(11, "next_at = 50, near = -1");
     for (unsigned limit = 1; limit <= 11; limit++) {
-        struct dt_list_filter f = all(limit);
-        f.due = between(INT64_MIN, INT64_MAX);
+        struct dt_list_filter f = WITH(.limit = limit, .due = between(INT64_MIN, INT64_MAX));
         assert_string_equal(way(f), "4 11 2 9 1 3 10 7 5 6");
         f.due = between(100, 7 * DAY + 9);
         assert_string_equal(way(f), "2 9 1 3 10 7 6");
@@ -62,9 +61,9 @@ FRESH_TEST(a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_fa
 /* The order of jobs that alternate between two bands of the index holds across windows of either. */
 FRESH_TEST(a_list_by_due_time_merges_the_jobs_of_many_windows)
 {
-    job_row(&fx, 1, NULL);
-    job_rows_multiply(&fx, 3000, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET near = IF(MOD(id, 3), 1, -1), next_at = 1000 + id DIV 2");
+    job_row(1, NULL);
+    job_rows_multiply(3000, 0);
+    run_sql("UPDATE jobs SET near = IF(MOD(id, 3), 1, -1), next_at = 1000 + id DIV 2");
     struct dt_list_filter f = all(700);
     int64_t id = 0;
     f.due = between(INT64_MIN, INT64_MAX);
@@ -81,26 +80,23 @@ FRESH_TEST(a_list_by_due_time_merges_the_jobs_of_many_windows)
 FRESH_TEST(no_job_is_skipped_if_a_page_ends_within_one_due_time)
 {
     for (int64_t id = 1; id <= 9; id++)
-        job_row(&fx, id, "near = 1, next_at = %d", id <= 2 ? 100 : 300);
-    job_row(&fx, 10, "near = 1, next_at = 400");
-    struct dt_list_filter f = all(100);
-    f.due = between(0, 500);
-    f.payload = true;
-    f.bytes = 1000000;
+        job_row(id, "near = 1, next_at = %d", id <= 2 ? 100 : 300);
+    job_row(10, "near = 1, next_at = 400");
+    struct dt_list_filter f = WITH(.due = between(0, 500), .payload = true, .bytes = 1000000);
     assert_string_equal(way(f), "1 2 3 4 5 6 7 8 9 10");
 }
 
 static void finished(int64_t id, const char *table, const char *what, int64_t finished_at, int64_t leave_at)
 {
-    job_row(&fx, id, "state = '%s', next_at = NULL, finished_at = %lld, leave_at = %lld", what, (long long)finished_at,
+    job_row(id, "state = '%s', next_at = NULL, finished_at = %lld, leave_at = %lld", what, (long long)finished_at,
             (long long)leave_at);
     if (strcmp(table, "history") == 0)
-        job_rows_archive(&fx, "id = %lld", (long long)id);
+        job_rows_archive("id = %lld", (long long)id);
 }
 
 FRESH_TEST(a_list_of_finished_jobs_continues_in_history)
 {
-    job_row(&fx, 1, "finished_at = 500"); /* lives: an earlier attempt ended */
+    job_row(1, "finished_at = 500"); /* lives: an earlier attempt ended */
     finished(2, "jobs", "succeeded", 500, 1500);
     finished(3, "jobs", "dead", 400, 9400);
     finished(4, "jobs", "dead", 300, 9300);
@@ -132,8 +128,8 @@ FRESH_TEST(dead_jobs_of_history_are_listed_by_when_they_died)
     finished(2, "jobs", "dead", 90, 1000); /* leaves soon */
     for (int64_t id = 3; id <= 9; id++) {
         finished(id, "jobs", id == 6 ? "succeeded" : "dead", 300 - id / 2 * 10, 9);
-        mysql_fixture_run(&fx, "UPDATE jobs SET error_at = finished_at WHERE id = %lld", (long long)id);
-        job_rows_archive(&fx, "id = %lld", (long long)id);
+        run_sql("UPDATE jobs SET error_at = finished_at WHERE id = %lld", (long long)id);
+        job_rows_archive("id = %lld", (long long)id);
     }
     for (unsigned limit = 1; limit <= 9; limit++) {
         struct dt_list_filter f = all(limit);
@@ -157,12 +153,9 @@ FRESH_TEST(dead_jobs_of_history_are_listed_by_when_they_died)
 FRESH_TEST(dead_jobs_are_found_without_reading_other_archived_jobs)
 {
     many_jobs();
-    mysql_fixture_run(&fx,
-                      "UPDATE jobs SET next_at = NULL, state = IF(id MOD 8000, 'succeeded', 'dead'), error_at = id");
-    job_rows_archive(&fx, "TRUE");
-    struct dt_list_filter f = all(100);
-    f.state = DT_DEAD;
-    f.failed = between(8000, 20000);
+    run_sql("UPDATE jobs SET next_at = NULL, state = IF(id MOD 8000, 'succeeded', 'dead'), error_at = id");
+    job_rows_archive("TRUE");
+    struct dt_list_filter f = WITH(.state = DT_DEAD, .failed = between(8000, 20000));
     int64_t before = rows_read();
     assert_string_equal(way(f), "8000 16000");
     assert_in_range(rows_read() - before, 2, 100);
@@ -172,12 +165,10 @@ FRESH_TEST(dead_jobs_are_found_without_reading_other_archived_jobs)
 FRESH_TEST(a_search_by_due_time_is_bounded_even_within_one_value)
 {
     many_jobs();
-    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
+    run_sql("UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
     for (int near = 1; near >= 0; near--) {
-        mysql_fixture_run(&fx, "UPDATE jobs SET near = %d, next_at = %lld", near, (long long)(9 * DAY));
-        struct dt_list_filter f = all(100);
-        f.topic = S("rare");
-        f.due = between(8 * DAY, 10 * DAY);
+        run_sql("UPDATE jobs SET near = %d, next_at = %lld", near, (long long)(9 * DAY));
+        struct dt_list_filter f = WITH(.topic = S("rare"), .due = between(8 * DAY, 10 * DAY));
         int64_t before = rows_read();
         assert_page(f, "5+");
         assert_in_range(rows_read() - before, 10000, 45000); /* an entry of the index, and its row */
@@ -192,15 +183,13 @@ FRESH_TEST(a_search_by_due_time_is_bounded_even_within_one_value)
 FRESH_TEST(due_jobs_are_found_without_reading_others)
 {
     many_jobs();
-    mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, next_at = 1000000 + id");
-    struct dt_list_filter f = all(100);
-    f.due = between(1000100, 1000103);
+    run_sql("UPDATE jobs SET near = 1, next_at = 1000000 + id");
+    struct dt_list_filter f = WITH(.due = between(1000100, 1000103));
     int64_t before = rows_read();
     assert_string_equal(way(f), "100 101 102");
     assert_in_range(rows_read() - before, 3, 100);
-    f = all(100);
-    f.finished = between(INT64_MIN, INT64_MAX);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, finished_at = 7 WHERE id = 23000");
+    f = WITH(.finished = between(INT64_MIN, INT64_MAX));
+    run_sql("UPDATE jobs SET state = 'dead', next_at = NULL, finished_at = 7 WHERE id = 23000");
     before = rows_read();
     assert_string_equal(way(f), "23000");
     assert_in_range(rows_read() - before, 1, 100);

@@ -33,8 +33,8 @@ static dt_status replace(int n)
 
 static void keyed_row(int64_t id, const char *key, const char *change)
 {
-    job_row(&fx, id, "job_key = '%s'%s%s", key, *change ? ", " : "", change);
-    mysql_fixture_run(&fx, "INSERT INTO job_keys VALUES ('orders', '%s', %lld)", key, (long long)id);
+    job_row(id, "job_key = '%s'%s%s", key, *change ? ", " : "", change);
+    run_sql("INSERT INTO job_keys VALUES ('orders', '%s', %lld)", key, (long long)id);
 }
 
 static enum dt_insert_outcome insert_with(int64_t id, int n, bool replaces, int64_t *existing)
@@ -65,7 +65,7 @@ FRESH_TEST(a_replaced_scheduled_job_keeps_its_id_and_attempts)
     assert_members(job, (attempt, 2), (failures, 0), (no_retries, false), (partition_key.p, NULL), (headers.p, NULL),
                    (version, 2));
     assert_true(job.was_next_at_ms > 0 && job.was_next_at_ms < 4000000000000);
-    assert_job(&fx, 7, "CONCAT(near, due_band)", "00");
+    assert_job(7, "CONCAT(near, due_band)", "00");
 }
 
 FRESH_TEST(a_repeated_create_finds_the_replaced_job)
@@ -82,19 +82,18 @@ FRESH_TEST(a_repeated_create_finds_the_replaced_job)
 
 FRESH_TEST(a_replace_takes_members_that_its_body_omits_from_the_topic)
 {
-    mysql_fixture_run(
-        &fx,
+    run_sql(
         "INSERT INTO topics (name, retry, ack_timeout_ms, created_at, updated_at) VALUES ('orders', '4m', 99, 1, 1)");
     keyed_row(7, "k", "");
     struct dt_new_job body = body_of(1);
     body.retry = DT_STR_NONE;
     body.ack_timeout_ms = 0;
     body.run_at_ms = 5;
-    int64_t before = mysql_now_ms(&fx);
+    int64_t before = mysql_now_ms();
     OK(dt_store_replace(store, &body, &arena, &job, &err));
     assert_true(dt_str_is(job.retry, "4m"));
     assert_int_equal(job.ack_timeout_ms, 99);
-    assert_in_range(job.run_at_ms, before, mysql_now_ms(&fx));
+    assert_in_range(job.run_at_ms, before, mysql_now_ms());
 }
 
 FRESH_TEST(a_key_without_a_job_or_with_a_finished_one_has_nothing_to_replace)
@@ -103,45 +102,44 @@ FRESH_TEST(a_key_without_a_job_or_with_a_finished_one_has_nothing_to_replace)
     static const char *const ends[] = {"succeeded", "dead", "cancelled"};
     for (int i = 0; i < 3; i++) {
         char change[64];
-        mysql_fixture_run(&fx, "DELETE FROM job_keys");
+        run_sql("DELETE FROM job_keys");
         snprintf(change, sizeof(change), "state = '%s', next_at = NULL", ends[i]);
         keyed_row(10 + i, "k", change);
         assert_int_equal(replace(1), DT_NOT_FOUND);
-        assert_job(&fx, 10 + i, "version", "1");
+        assert_job(10 + i, "version", "1");
     }
 }
 
 FRESH_TEST(a_dispatched_job_is_too_late_to_replace)
 {
-    job_row_dispatched(&fx, 7, 4, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET job_key = 'k'; INSERT INTO job_keys VALUES ('orders', 'k', 7)");
+    job_row_dispatched(7, 4, 0);
+    run_sql("UPDATE jobs SET job_key = 'k'; INSERT INTO job_keys VALUES ('orders', 'k', 7)");
     assert_int_equal(replace(1), DT_TOO_LATE);
     assert_members(job, (state, DT_DISPATCHED), (attempt, 4), (unsettled, false));
-    assert_job(&fx, 7, "CONCAT(version, payload)", "1{\"n\":1}");
+    assert_job(7, "CONCAT(version, payload)", "1{\"n\":1}");
 }
 
 FRESH_TEST(a_job_whose_earlier_attempt_is_in_flight_is_unsettled)
 {
     keyed_row(7, "k", "attempt = 1, attempt_status = 'failed', claim_shard = 2");
-    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
+    run_sql("UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
     assert_int_equal(replace(1), DT_TOO_LATE);
     assert_true(job.unsettled);
-    assert_job(&fx, 7, "version", "1");
-    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[]' WHERE shard = 2");
+    assert_job(7, "version", "1");
+    run_sql("UPDATE shards SET inflight = '[]' WHERE shard = 2");
     OK(replace(1));
 }
 
 FRESH_TEST(fires_of_a_schedule_cannot_be_replaced)
 {
     keyed_row(7, "s@1000", "");
-    mysql_fixture_run(
-        &fx, "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
-             "paused, created_at, updated_at, version, digest, payload_binary, payload) "
-             "VALUES ('s', 'orders', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')");
+    run_sql("INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
+            "paused, created_at, updated_at, version, digest, payload_binary, payload) VALUES ('s', 'orders', 1000, 0, "
+            "'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')");
     struct dt_new_job body = body_of(1);
     body.key = S("s@1000");
     assert_int_equal(dt_store_replace(store, &body, &arena, &job, &err), DT_NOT_FOUND);
-    assert_job(&fx, 7, "version", "1");
+    assert_job(7, "version", "1");
 }
 
 /* ---- the key of a finished job ---- */
@@ -152,8 +150,8 @@ FRESH_TEST(only_a_replacing_row_takes_the_key_of_a_finished_job)
     keyed_row(7, "k", "state = 'dead', next_at = NULL, purge_at = 8000000000000000");
     assert_int_equal(insert_with(8, 1, false, &existing), DT_INSERT_CONFLICT);
     assert_int_equal(insert_with(8, 1, true, &existing), DT_INSERT_CREATED);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT job_id FROM job_keys"), 8);
-    assert_job(&fx, 7, "CONCAT(state, job_key)", "deadk");
+    assert_sql_number(8, "SELECT job_id FROM job_keys");
+    assert_job(7, "CONCAT(state, job_key)", "deadk");
     assert_int_equal(insert_with(9, 2, true, &existing), DT_INSERT_CONFLICT); /* this one is not finished */
     assert_int_equal(existing, 8);
 }
@@ -178,7 +176,7 @@ FRESH_TEST(a_replace_works_inside_a_callers_transaction)
     OK(dt_change_in_txn(&txn, &replacing, &err)); /* in the same transaction */
     OK(dt_counts_commit(db, &counts, DT_OK, &err));
     assert_int_equal(replacing.job.id, 8);
-    assert_job(&fx, 8, "payload", "1");
+    assert_job(8, "payload", "1");
 }
 
 /* ---- races ---- */
@@ -196,7 +194,7 @@ static void *replace_each(void *arg)
     struct dt_arena own = {0};
     struct dt_job seen;
     dt_store *mine = NULL;
-    r->failed = dt_store_new(&fx.config, NULL, &mine);
+    r->failed = dt_store_new(&mysql_fixture.config, NULL, &mine);
     for (int i = r->first; i < r->first + r->n && !r->failed; i++) {
         char key[16];
         struct dt_new_job body = body_of(9);
@@ -220,13 +218,10 @@ static void *replace_each(void *arg)
 /* As a leader does it; the body that goes out is noted where nothing else writes. */
 static void claim(int64_t id)
 {
-    mysql_fixture_run(
-        &fx,
-        "START TRANSACTION; SELECT shard FROM shards WHERE shard = 0 FOR UPDATE; "
-        "SELECT id FROM jobs WHERE id = %lld FOR UPDATE; "
-        "UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', claim_shard = 0, "
-        "error_message = payload WHERE id = %lld AND state = 'scheduled'; COMMIT",
-        (long long)id, (long long)id);
+    run_sql("START TRANSACTION; SELECT shard FROM shards WHERE shard = 0 FOR UPDATE; SELECT id FROM jobs WHERE id = "
+            "%lld FOR UPDATE; UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', "
+            "claim_shard = 0, error_message = payload WHERE id = %lld AND state = 'scheduled'; COMMIT",
+            (long long)id, (long long)id);
 }
 
 FRESH_TEST(a_replace_that_races_with_a_claim_reports_the_body_that_was_sent)
@@ -245,11 +240,9 @@ FRESH_TEST(a_replace_that_races_with_a_claim_reports_the_body_that_was_sent)
     pthread_join(thread, NULL);
     MYSQL_FIXTURE_OK(r.failed, NULL);
     assert_int_equal(r.replaced + r.too_late, JOBS);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE error_message = '9' AND payload = '9'"),
-                     r.replaced);
-    assert_int_equal(mysql_fixture_number(
-                         &fx, "SELECT COUNT(*) FROM jobs WHERE error_message = '{\"n\":1}' AND payload = '{\"n\":1}'"),
-                     r.too_late);
+    assert_sql_number(r.replaced, "SELECT COUNT(*) FROM jobs WHERE error_message = '9' AND payload = '9'");
+    assert_sql_number(r.too_late,
+                      "SELECT COUNT(*) FROM jobs WHERE error_message = '{\"n\":1}' AND payload = '{\"n\":1}'");
 }
 
 FRESH_TEST(a_replace_that_waited_for_a_claim_is_too_late)
@@ -257,15 +250,14 @@ FRESH_TEST(a_replace_that_waited_for_a_claim_is_too_late)
     struct replacer r = {.first = 7, .n = 1};
     pthread_t thread;
     keyed_row(7, "k7", "");
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1, claim_shard = 0 "
-                           "WHERE id = 7");
+    run_sql("START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1, claim_shard = 0 WHERE id = 7");
     assert_int_equal(pthread_create(&thread, NULL, replace_each, &r), 0);
-    mysql_fixture_await_statement(&fx, "SELECT%FOR UPDATE");
-    mysql_fixture_run(&fx, "COMMIT");
+    mysql_fixture_await_statement("SELECT%FOR UPDATE");
+    run_sql("COMMIT");
     pthread_join(thread, NULL);
     MYSQL_FIXTURE_OK(r.failed, NULL);
     assert_int_equal(r.too_late, 1);
-    assert_job(&fx, 7, "payload", "{\"n\":1}");
+    assert_job(7, "payload", "{\"n\":1}");
 }
 
 FRESH_TEST(a_replace_that_waited_for_the_key_replaces_the_job_that_has_it_now)
@@ -273,15 +265,15 @@ FRESH_TEST(a_replace_that_waited_for_the_key_replaces_the_job_that_has_it_now)
     struct replacer r = {.first = 7, .n = 1};
     pthread_t thread;
     keyed_row(7, "k7", "");
-    job_row(&fx, 8, "job_key = 'k7'");
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE job_keys SET job_id = 8");
+    job_row(8, "job_key = 'k7'");
+    run_sql("START TRANSACTION; UPDATE job_keys SET job_id = 8");
     assert_int_equal(pthread_create(&thread, NULL, replace_each, &r), 0);
-    mysql_fixture_await_statement(&fx, "SELECT%FOR UPDATE");
-    mysql_fixture_run(&fx, "COMMIT");
+    mysql_fixture_await_statement("SELECT%FOR UPDATE");
+    run_sql("COMMIT");
     pthread_join(thread, NULL);
     MYSQL_FIXTURE_OK(r.failed, NULL);
-    assert_job(&fx, 7, "payload", "{\"n\":1}");
-    assert_job(&fx, 8, "payload", "9");
+    assert_job(7, "payload", "{\"n\":1}");
+    assert_job(8, "payload", "9");
 }
 
 SUITE(open_store, close_store)

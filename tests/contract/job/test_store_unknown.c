@@ -11,7 +11,6 @@
 
 #define FAR "next_at = 4000000000000"
 
-static struct mysql_fixture fx;
 static dt_store *store;
 static struct dt_arena arena;
 static struct dt_error err;
@@ -20,25 +19,25 @@ static struct dt_job job;
 
 static void open_store(void)
 {
-    mysql_fixture_open(&fx, "unknown", 4, &store);
+    mysql_fixture_open("unknown", 4, &store);
     dt_shard_map_init(&map, 1, 4);
 }
 
 static void close_store(void)
 {
     wire_heal();
-    mysql_fixture_close(&fx, store, &arena);
+    mysql_fixture_close(store, &arena);
 }
 
 static void empty_tables(void)
 {
     wire_heal();
-    mysql_fixture_kill_sessions(&fx); /* a session whose wire was cut keeps its locks until the server notices */
-    mysql_fixture_empty(&fx, &arena);
-    job_row(&fx, 1, FAR);
-    job_row_dispatched(&fx, 2, 1, 0);
-    job_row(&fx, 3, "state = 'dead', next_at = NULL, attempt = 1, failures = 1");
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 1, 1)");
+    mysql_fixture_kill_sessions(); /* a session whose wire was cut keeps its locks until the server notices */
+    mysql_fixture_empty(&arena);
+    job_row(1, FAR);
+    job_row_dispatched(2, 1, 0);
+    job_row(3, "state = 'dead', next_at = NULL, attempt = 1, failures = 1");
+    run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 1, 1)");
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
@@ -105,7 +104,7 @@ static void expect_honest(enum wire_loss loss)
         wire_loss = loss;
         dt_status status = changes[i].change();
         wire_heal();
-        int64_t done = mysql_fixture_number(&fx, "%s", changes[i].done);
+        int64_t done = sql_number("%s", changes[i].done);
         print_message("%s: %s, %s\n", changes[i].name, dt_status_name(status), done ? "done" : "not done");
         if (status == DT_OK)
             assert_int_equal(done, 1);
@@ -129,7 +128,7 @@ FRESH_TEST(a_change_without_a_fault_succeeds)
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         empty_tables();
         OK(changes[i].change());
-        assert_int_equal(mysql_fixture_number(&fx, "%s", changes[i].done), 1);
+        assert_sql_number(1, "%s", changes[i].done);
     }
 }
 
@@ -140,7 +139,7 @@ FRESH_TEST(a_change_whose_statements_are_lost_is_unavailable_and_undone_or_done)
         wire_execution_loss = LOSE_AFTER;
         dt_status status = changes[i].change();
         wire_heal();
-        int64_t done = mysql_fixture_number(&fx, "%s", changes[i].done);
+        int64_t done = sql_number("%s", changes[i].done);
         print_message("%s: %s, %s\n", changes[i].name, dt_status_name(status), done ? "done" : "not done");
         assert_true(done ? status == DT_OK || status == DT_UNKNOWN : status != DT_OK);
     }

@@ -6,24 +6,22 @@
 static struct dt_error err;
 
 struct rig {
-    struct mysql_fixture fx;
     dt_db *db;
 };
 
 static void setup(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "db");
-    rig->fx.config.mysql_lock_timeout = 1000;
-    rig->fx.config.mysql_idle_transaction_timeout = 1000;
-    mysql_fixture_run(&rig->fx, "CREATE TABLE t (id BIGINT PRIMARY KEY, k VARBINARY(20) NULL, p MEDIUMBLOB NULL, "
-                                "CHECK (id >= 0))");
-    OK(dt_db_open(&rig->fx.config, &rig->db, &err));
+    mysql_fixture_make("db");
+    mysql_fixture.config.mysql_lock_timeout = 1000;
+    mysql_fixture.config.mysql_idle_transaction_timeout = 1000;
+    run_sql("CREATE TABLE t (id BIGINT PRIMARY KEY, k VARBINARY(20) NULL, p MEDIUMBLOB NULL, CHECK (id >= 0))");
+    OK(dt_db_open(&mysql_fixture.config, &rig->db, &err));
 }
 
 static void teardown(struct rig *rig)
 {
     dt_db_free(rig->db);
-    mysql_fixture_drop(&rig->fx);
+    mysql_fixture_drop();
 }
 
 #define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
@@ -40,7 +38,7 @@ static int64_t ask(dt_db *db, const char *sql)
 
 static void kill_session(struct rig *rig)
 {
-    mysql_fixture_run(&rig->fx, "KILL %lld", (long long)ask(rig->db, "SELECT CONNECTION_ID()"));
+    run_sql("KILL %lld", (long long)ask(rig->db, "SELECT CONNECTION_ID()"));
 }
 
 static const char insert[] = "INSERT INTO t (id, k, p) VALUES (?, ?, ?)";
@@ -135,11 +133,10 @@ RIG_TEST(a_json_parameter_can_be_joined)
 {
     for (int i = 1; i < 5; i++)
         OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(i), DT_P_NULL, DT_P_NULL), NULL, &err));
-    OK(dt_db_query(
-        rig->db,
-        "SELECT t.id, j.w FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', w VARCHAR(20) PATH '$[1]')) j "
-        "STRAIGHT_JOIN t ON t.id = j.id ORDER BY t.id",
-        DT_PARAMS(DT_P_STR(DT_STR_LIT("[[2,\"two\"],[4,\"\\u00e9\"],[9,\"\"]]"))), &err));
+    OK(dt_db_query(rig->db,
+                   "SELECT t.id, j.w FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', w VARCHAR(20) PATH "
+                   "'$[1]')) j STRAIGHT_JOIN t ON t.id = j.id ORDER BY t.id",
+                   DT_PARAMS(DT_P_STR(DT_STR_LIT("[[2,\"two\"],[4,\"\\u00e9\"],[9,\"\"]]"))), &err));
     assert_true(dt_db_next(rig->db));
     assert_int_equal(dt_db_i64(rig->db, 0), 2);
     assert_true(dt_str_is(dt_db_bytes(rig->db, 1), "two"));
@@ -196,10 +193,8 @@ RIG_TEST(a_statement_sent_with_the_commit_is_all_or_nothing)
     OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params + 3 * (ROWS - 1), 3, 1}, NULL, &err));
     OK(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, ROWS - 1}, &err));
     dt_db_rollback(rig->db);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t WHERE id <> 1000"), ROWS - 1);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t WHERE id <> 1000 AND HEX(p) = "
-                                                    "'275C003BFF'"),
-                     ROWS / 2 - 1);
+    assert_sql_number(ROWS - 1, "SELECT COUNT(*) FROM t WHERE id <> 1000");
+    assert_sql_number(ROWS / 2 - 1, "SELECT COUNT(*) FROM t WHERE id <> 1000 AND HEX(p) = '275C003BFF'");
     /* one of them is there: nothing of the transaction is */
     OK(dt_db_begin_soon(rig->db, &err));
     params[0].i = 2000;
@@ -211,7 +206,7 @@ RIG_TEST(a_statement_sent_with_the_commit_is_all_or_nothing)
     OK(dt_db_begin_soon(rig->db, &err));
     OK(dt_db_commit(rig->db, &err));
     OK(dt_db_run_many(rig->db, insert, (struct dt_param_rows){params, 3, 1}, NULL, &err));
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM t"), ROWS + 1);
+    assert_sql_number(ROWS + 1, "SELECT COUNT(*) FROM t");
     OK(dt_db_begin(rig->db, &err));
     kill_session(rig);
     assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){params, 3, 1}, &err), DT_UNKNOWN);
@@ -221,15 +216,15 @@ RIG_TEST(a_statement_sent_with_the_commit_is_all_or_nothing)
 RIG_TEST(a_lock_timeout_is_counted)
 {
     struct dt_param row[] = {DT_P_INT(1), DT_P_NULL, DT_P_NULL};
-    mysql_fixture_run(&rig->fx, "INSERT INTO t (id) VALUES (1)");
-    OK(dt_db_begin(rig->fx.db, &err));
-    mysql_fixture_run(&rig->fx, "UPDATE t SET k = 'x' WHERE id = 1");
+    run_sql("INSERT INTO t (id) VALUES (1)");
+    OK(dt_db_begin(mysql_fixture.db, &err));
+    run_sql("UPDATE t SET k = 'x' WHERE id = 1");
     uint64_t number = dt_db_number(rig->db);
     OK(dt_db_begin(rig->db, &err));
     assert_int_equal(dt_db_commit_with(rig->db, insert, (struct dt_param_rows){row, 3, 1}, &err), DT_BUSY);
     dt_db_rollback(rig->db);
     assert_int_not_equal(dt_db_number(rig->db), number);
-    dt_db_rollback(rig->fx.db);
+    dt_db_rollback(mysql_fixture.db);
 }
 
 RIG_TEST(rows_larger_than_a_packet_are_sent_in_several)
@@ -271,15 +266,15 @@ RIG_TEST(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back)
 {
     static const char update[] = "UPDATE t SET k = 'x' WHERE id = ?";
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(1), DT_P_NULL, DT_P_NULL), NULL, &err));
-    OK(dt_db_begin(rig->fx.db, &err));
-    OK(dt_db_run(rig->fx.db, update, DT_PARAMS(DT_P_INT(1)), NULL, &err));
+    OK(dt_db_begin(mysql_fixture.db, &err));
+    OK(dt_db_run(mysql_fixture.db, update, DT_PARAMS(DT_P_INT(1)), NULL, &err));
     OK(dt_db_begin(rig->db, &err));
     OK(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(2), DT_P_NULL, DT_P_NULL), NULL, &err));
     assert_int_equal(dt_db_run(rig->db, update, DT_PARAMS(DT_P_INT(1)), NULL, &err), DT_BUSY);
     assert_int_equal(dt_db_run(rig->db, insert, DT_PARAMS(DT_P_INT(3), DT_P_NULL, DT_P_NULL), NULL, &err), DT_BUSY);
     assert_int_equal(dt_db_commit(rig->db, &err), DT_BUSY);
     dt_db_rollback(rig->db);
-    dt_db_rollback(rig->fx.db);
+    dt_db_rollback(mysql_fixture.db);
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 1);
 }
 
@@ -287,9 +282,10 @@ RIG_TEST(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back)
 RIG_TEST(a_statement_whose_rows_ended_in_an_error_is_executed_again)
 {
     static const char lock[] = "SELECT id FROM t WHERE id >= ? ORDER BY id FOR UPDATE";
-    struct dt_config patient = rig->fx.config; /* whoever holds the lock keeps it for as long as it is waited for */
+    struct dt_config patient =
+        mysql_fixture.config; /* whoever holds the lock keeps it for as long as it is waited for */
     patient.mysql_idle_transaction_timeout = 10000;
-    mysql_fixture_run(&rig->fx, "INSERT INTO t (id) VALUES (1), (2), (3)");
+    run_sql("INSERT INTO t (id) VALUES (1), (2), (3)");
     for (int64_t locked = 1; locked <= 3; locked += 2) {
         dt_db *other;
         OK(dt_db_open(&patient, &other, &err));
@@ -383,7 +379,7 @@ RIG_TEST(a_session_that_stops_inside_a_transaction_loses_its_locks)
     OK(dt_db_begin(rig->db, &err));
     OK(dt_db_run(rig->db, "UPDATE t SET k = 'x'", DT_NO_PARAMS, NULL, &err));
     dt_db *other;
-    OK(dt_db_open(&rig->fx.config, &other, &err));
+    OK(dt_db_open(&mysql_fixture.config, &other, &err));
     dt_status status;
     AWAIT((status = dt_db_run(other, "DELETE FROM t", DT_NO_PARAMS, NULL, &err)) != DT_BUSY);
     OK(status);
@@ -401,17 +397,16 @@ RIG_TEST(scripts_discard_what_they_select)
     assert_int_equal(dt_db_script(rig->db, DT_STR_LIT("CREATE TABLE"), &err), DT_INTERNAL);
 }
 
-static void fill_with(struct rig *rig, int rows, int bytes)
+static void fill_with(int rows, int bytes)
 {
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO t (id, p) WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < "
-                      "%d) SELECT n, REPEAT('x', %d) FROM s",
-                      rows, bytes);
+    run_sql("INSERT INTO t (id, p) WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d) SELECT "
+            "n, REPEAT('x', %d) FROM s",
+            rows, bytes);
 }
 
 RIG_TEST(a_stream_returns_each_row_as_it_arrives)
 {
-    fill_with(rig, 50, 100000);
+    fill_with(50, 100000);
     for (int twice = 0; twice < 2; twice++) {
         OK(dt_db_query_stream(rig->db, "SELECT id, p FROM t WHERE id > ? ORDER BY id", DT_PARAMS(DT_P_INT(0)), &err));
         for (int64_t id = 1; id <= 50; id++) {
@@ -429,7 +424,7 @@ RIG_TEST(a_stream_returns_each_row_as_it_arrives)
 RIG_TEST(a_stream_that_ends_early_does_not_read_the_remaining_rows)
 {
     static const char select[] = "SELECT id, p FROM t ORDER BY id";
-    fill_with(rig, 200, 500000);
+    fill_with(200, 500000);
     OK(dt_db_query_stream(rig->db, select, DT_NO_PARAMS, &err));
     assert_true(dt_db_next(rig->db) && dt_db_next(rig->db));
     OK(dt_db_end(rig->db, &err));
@@ -437,7 +432,7 @@ RIG_TEST(a_stream_that_ends_early_does_not_read_the_remaining_rows)
     OK(dt_db_reconnect(rig->db, &err));
     assert_int_equal(ask(rig->db, "SELECT 7"), 7);
     /* A few rows are read to the end instead. */
-    mysql_fixture_run(&rig->fx, "DELETE FROM t WHERE id > 5");
+    run_sql("DELETE FROM t WHERE id > 5");
     OK(dt_db_query_stream(rig->db, select, DT_NO_PARAMS, &err));
     assert_true(dt_db_next(rig->db) && dt_db_next(rig->db));
     OK(dt_db_end(rig->db, &err));
@@ -448,11 +443,11 @@ RIG_TEST(a_stream_that_ends_early_does_not_read_the_remaining_rows)
 RIG_TEST(a_stream_that_breaks_off_ends_with_an_error)
 {
     int rows = 0;
-    fill_with(rig, 200, 500000);
+    fill_with(200, 500000);
     const int64_t session = ask(rig->db, "SELECT CONNECTION_ID()");
     OK(dt_db_query_stream(rig->db, "SELECT id, p FROM t ORDER BY id", DT_NO_PARAMS, &err));
     assert_true(dt_db_next(rig->db));
-    mysql_fixture_run(&rig->fx, "KILL %lld", (long long)session);
+    run_sql("KILL %lld", (long long)session);
     for (; rows < 200 && dt_db_next(rig->db); rows++)
         assert_int_equal(dt_db_i64(rig->db, 0), rows + 2);
     assert_in_range(rows, 0, 198);
@@ -464,12 +459,12 @@ RIG_TEST(a_stream_that_breaks_off_ends_with_an_error)
 RIG_TEST(an_unreachable_server_is_unavailable)
 {
     dt_db *db = NULL;
-    struct dt_config config = rig->fx.config;
+    struct dt_config config = mysql_fixture.config;
     char nowhere[] = "/nonexistent/mysql.sock", nothing[] = "dt_no_such_database";
     config.mysql_socket = nowhere;
     assert_int_equal(dt_db_open(&config, &db, &err), DT_UNAVAILABLE);
     assert_null(db);
-    config = rig->fx.config;
+    config = mysql_fixture.config;
     config.mysql_database = nothing;
     assert_int_equal(dt_db_open(&config, &db, &err), DT_SCHEMA);
     OK(dt_db_new(&config, &db));
@@ -482,7 +477,7 @@ RIG_TEST(an_unreachable_server_is_unavailable)
 RIG_TEST(a_server_that_does_not_answer_times_out)
 {
     dt_db *db;
-    struct dt_config config = rig->fx.config;
+    struct dt_config config = mysql_fixture.config;
     config.mysql_io_timeout = 1000;
     OK(dt_db_open(&config, &db, &err));
     assert_int_equal(dt_db_run(db, "SELECT SLEEP(30)", DT_NO_PARAMS, NULL, &err), DT_UNAVAILABLE);
@@ -490,16 +485,10 @@ RIG_TEST(a_server_that_does_not_answer_times_out)
     dt_db_free(db);
 }
 
-struct cut {
-    struct mysql_fixture *fx;
-    dt_db *db;
-};
-
-static void *cut_the_wait(void *arg)
+static void *cut_the_wait(void *db)
 {
-    const struct cut *cut = arg;
-    mysql_fixture_await_statement(cut->fx, "SELECT SLEEP(25)");
-    dt_db_cut(cut->db);
+    mysql_fixture_await_statement("SELECT SLEEP(25)");
+    dt_db_cut(db);
     dt_db_thread_end();
     return NULL;
 }
@@ -508,14 +497,11 @@ RIG_TEST(a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so)
 {
     pthread_t other;
     dt_db *db;
-    OK(dt_db_open(&rig->fx.config, &db, &err));
-    struct cut cut = {&rig->fx, db};
-    assert_int_equal(pthread_create(&other, NULL, cut_the_wait, &cut), 0);
+    OK(dt_db_open(&mysql_fixture.config, &db, &err));
+    assert_int_equal(pthread_create(&other, NULL, cut_the_wait, db), 0);
     assert_int_equal(dt_db_run(db, "SELECT SLEEP(25)", DT_NO_PARAMS, NULL, &err), DT_UNAVAILABLE);
     pthread_join(other, NULL);
     assert_int_equal(dt_db_reconnect(db, &err), DT_UNAVAILABLE); /* whoever came to it late does not wait either */
     assert_false(dt_db_alive(db));
     dt_db_free(db);
 }
-
-SUITE(NULL, NULL)

@@ -121,8 +121,7 @@ static void end(void)
 /* A number that stands for what callers see of all tables; without times, which are others when a work is done later. */
 static int64_t told(bool times)
 {
-    return mysql_fixture_number(
-        &fx,
+    return sql_number(
         "SELECT COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', id, state, version, IF(%d, IFNULL(next_at, -1), 0), "
         "no_retries, topic))) FROM jobs), 0) + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', IF(%d, id, 0), state, "
         "matched, changed, refused, sample))) FROM operations), 0) * 3 + (SELECT COUNT(*) FROM operation_jobs) * 5 + "
@@ -137,9 +136,9 @@ static int64_t told(bool times)
 
 static void empty_all_tables(void)
 {
-    mysql_fixture_empty(&fx, &arena);
-    mysql_fixture_run(&fx, "DELETE FROM job_events; DELETE FROM operations; DELETE FROM operation_jobs; DELETE FROM "
-                           "api_tokens; DELETE FROM alerts; DELETE FROM pop_queue");
+    mysql_fixture_empty(&arena);
+    run_sql("DELETE FROM job_events; DELETE FROM operations; DELETE FROM operation_jobs; DELETE FROM api_tokens; "
+            "DELETE FROM alerts; DELETE FROM pop_queue");
 }
 
 static void begin_work(const struct work *work)
@@ -203,11 +202,11 @@ static void try_all(const struct work *works, size_t n_works)
 static void some_jobs(void)
 {
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
-    job_row(&fx, 1, "job_key = 'k1'");
-    job_row(&fx, 2, NULL);
-    job_row(&fx, 3, "state = 'dead', next_at = NULL, purge_at = 9000000000000");
-    job_row_dispatched(&fx, 4, 1, 0);
-    mysql_fixture_run(&fx, "INSERT INTO job_keys (topic, job_key, job_id) VALUES ('orders', 'k1', 1)");
+    job_row(1, "job_key = 'k1'");
+    job_row(2, NULL);
+    job_row(3, "state = 'dead', next_at = NULL, purge_at = 9000000000000");
+    job_row_dispatched(4, 1, 0);
+    run_sql("INSERT INTO job_keys (topic, job_key, job_id) VALUES ('orders', 'k1', 1)");
 }
 
 /* One that has a key, one that has none, and one whose key somebody has. */
@@ -233,8 +232,8 @@ static dt_status insert(void)
 static void attempts_under_way(void)
 {
     some_jobs();
-    job_row_dispatched(&fx, 5, 1, 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET retry = '' WHERE id = 5");
+    job_row_dispatched(5, 1, 0);
+    run_sql("UPDATE jobs SET retry = '' WHERE id = 5");
 }
 
 /* A failure that is tried again, and one that is the last. */
@@ -274,19 +273,17 @@ static void that_schedule(void)
 static void a_fire_is_due_while_the_last_one_is_under_way(void)
 {
     that_schedule();
-    mysql_fixture_run(&fx, "UPDATE schedules SET anchor_at = anchor_at - 3600000; UPDATE schedule_fires SET "
-                           "next_fire_at = next_fire_at - 3600000, look_at = 1");
+    run_sql("UPDATE schedules SET anchor_at = anchor_at - 3600000; UPDATE schedule_fires SET next_fire_at = "
+            "next_fire_at - 3600000, look_at = 1");
 }
 
 static void two_fires_wait(void)
 {
     that_schedule();
     for (long long id = 901; id <= 902; id++) {
-        job_row(&fx, id, "job_key = CONCAT('hourly@', " DT_SQL_NOW_MS " + 60000 * (id - 900))");
-        mysql_fixture_run(&fx,
-                          "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs "
-                          "WHERE id = %lld",
-                          id);
+        job_row(id, "job_key = CONCAT('hourly@', " DT_SQL_NOW_MS " + 60000 * (id - 900))");
+        run_sql("INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE id = %lld",
+                id);
     }
 }
 

@@ -36,8 +36,8 @@ static void read_names(struct names *names, const char *sql)
 {
     static char text[NAMES_MAX * NAME_MAX];
     int length;
-    mysql_fixture_run(&fx, "SET SESSION group_concat_max_len = 65536");
-    mysql_fixture_text(&fx, text, sizeof text, "%s", sql);
+    run_sql("SET SESSION group_concat_max_len = 65536");
+    sql_text(text, sizeof text, "%s", sql);
     names->n = 0;
     for (const char *p = text; names->n < NAMES_MAX && sscanf(p, "%63s%n", names->v[names->n], &length) == 1;
          names->n++)
@@ -50,8 +50,9 @@ static void open_and_read(void)
     open_store();
     read_names(&tables, "SELECT GROUP_CONCAT(TABLE_NAME SEPARATOR ' ') FROM information_schema.TABLES WHERE " BASE_TABLE
                         " AND TABLE_NAME <> 'schema_migrations'");
-    read_names(&views, "SELECT GROUP_CONCAT(TABLE_NAME SEPARATOR ' ') FROM information_schema.VIEWS WHERE "
-                       "TABLE_SCHEMA = DATABASE()");
+    read_names(
+        &views,
+        "SELECT GROUP_CONCAT(TABLE_NAME SEPARATOR ' ') FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE()");
 }
 
 /* A row of words and ones, with all texts that may be NULL. */
@@ -60,21 +61,16 @@ static void put_a_row(size_t i)
     static char rows[NAMES_MAX][2000];
     const char *table = tables.v[i];
     if (!rows[i][0])
-        mysql_fixture_text(
-            &fx, rows[i], sizeof rows[i],
-            "SELECT CONCAT('INSERT INTO %s (', GROUP_CONCAT(COLUMN_NAME), ') VALUES (', GROUP_CONCAT(CASE WHEN "
-            "COLUMN_NAME "
-            "= 'topic' THEN '''orders''' WHEN DATA_TYPE LIKE '%%int' THEN '1' WHEN DATA_TYPE = 'enum' THEN '1' ELSE "
-            "'''x''' "
-            "END), ')') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '%s' AND "
-            "EXTRA "
-            "NOT "
-            "LIKE '%%GENERATED' AND EXTRA <> 'auto_increment' AND NOT (TABLE_NAME = 'job_inbox' AND COLUMN_NAME LIKE "
-            "'error%%') AND ((IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL) OR "
-            "(IS_NULLABLE = 'YES' AND DATA_TYPE NOT LIKE '%%int'))",
-            table, table);
-    mysql_fixture_run(&fx, "%s", rows[i]);
-    mysql_fixture_run(&fx, "UPDATE job_inbox SET error = 'x'"); /* an INSERT with an error is refused */
+        sql_text(rows[i], sizeof rows[i],
+                 "SELECT CONCAT('INSERT INTO %s (', GROUP_CONCAT(COLUMN_NAME), ') VALUES (', GROUP_CONCAT(CASE WHEN "
+                 "COLUMN_NAME = 'topic' THEN '''orders''' WHEN DATA_TYPE LIKE '%%int' THEN '1' WHEN DATA_TYPE = 'enum' "
+                 "THEN '1' ELSE '''x''' END), ')') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND "
+                 "TABLE_NAME = '%s' AND EXTRA NOT LIKE '%%GENERATED' AND EXTRA <> 'auto_increment' AND NOT (TABLE_NAME "
+                 "= 'job_inbox' AND COLUMN_NAME LIKE 'error%%') AND ((IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL) "
+                 "OR (IS_NULLABLE = 'YES' AND DATA_TYPE NOT LIKE '%%int'))",
+                 table, table);
+    run_sql("%s", rows[i]);
+    run_sql("UPDATE job_inbox SET error = 'x'"); /* an INSERT with an error is refused */
 }
 
 static bool is_kept(const char *table)
@@ -87,45 +83,37 @@ static void fill_every_table(void)
 {
     for (size_t i = 0; i < tables.n; i++)
         if (!is_kept(tables.v[i]))
-            mysql_fixture_run(&fx, "DELETE FROM %s", tables.v[i]);
-    mysql_fixture_run(
-        &fx, "UPDATE installation SET shards = 7;"
-             "UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner = 'x', owner_since = 1, "
-             "version = 0, halted = 'x', send_n = 0;"
-             "INSERT INTO topics (name, rate_limit, max_in_flight, delivery, created_at, updated_at) "
-             "VALUES ('orders', NULL, NULL, 'kafka', 1, 1), ('rated', '1/s', NULL, 'kafka', 1, 1), "
-             "('called', NULL, NULL, 'http', 1, 1), ('limited', NULL, 1, 'pull', 1, 1), "
-             "('held', NULL, NULL, 'pull', 1, 1); UPDATE topics SET paused = TRUE WHERE name = 'held'; "
-             "UPDATE topics SET kafka_topic = 'x' WHERE name = 'orders';"
-             "INSERT INTO topic_gates (topic, next_ns) VALUES ('rated', 9223372036854775807);"
-             "INSERT INTO job_counts (topic, piece, writer, dispatched) VALUES ('limited', 0, 0, 1), "
-             "('limited', 0, 1, 1), ('orders', 0, CONNECTION_ID() MOD 32, 1);"
-             "INSERT INTO removed_jobs VALUES ('orders', 1);"
-             "INSERT INTO messages (kind, sender, made_at, kafka_topic, answers) VALUES ('answers', 1, 1, 'x', '[]');"
-             "INSERT INTO shard_stats (shard, seen_at, epoch, callbacks) SELECT shard, 9000000000000, 1, "
-             "'full' FROM shards;"
-             "INSERT INTO processes (id, kind, name, started_at, seen_at, leads, waits) VALUES "
-             "(1, 'dispatcher', 'x', 1, 9000000000000, '0,1,2,3,4,5,6', 'kafka')");
-    job_row_dispatched(&fx, 7, 1, 0);
-    job_row(&fx, 8, "job_key = 'k', attempt = 2, due_at = 5, dispatched_at = 6");
-    job_row(&fx, 9, "state = 'dead', next_at = NULL, attempt = 1, purge_at = 9000000000000, error_at = 5");
-    job_row(&fx, 10, "state = 'dead', next_at = NULL, attempt = 2, purge_at = 9000000000000, error_at = 5");
-    job_rows_archive(&fx, "id = 10");
-    job_row(&fx, 11, "topic = 'rated', next_at = 1");
-    job_row(&fx, 12, "topic = 'called', next_at = 1");
-    job_row(&fx, 13, "topic = 'limited', next_at = 1");
-    job_row(&fx, 14, "topic = 'held', next_at = 1");
-    job_row(&fx, 15, "next_at = 1");
-    mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (8, 1, 'failed');"
-                           "INSERT INTO history_attempts (job_id, attempt, part, purge_at, status) VALUES (10, 1, 0, "
-                           "9000000000000, 'failed');"
-                           "INSERT INTO history_counts (topic, state, part, jobs) VALUES ('orders', 'dead', 0, 2);"
-                           "INSERT INTO job_keys VALUES ('orders', 'k', 99), ('orders', 'l', 98);"
-                           "INSERT INTO key_ends (free_at, job_id, topic, job_key) VALUES (1, 99, 'orders', 'k');"
-                           "INSERT INTO count_audits (piece, version, audited_at, jobs, corrected) WITH RECURSIVE n AS "
-                           "(SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 31) SELECT i, 1, 1, 1, 1 FROM n");
+            run_sql("DELETE FROM %s", tables.v[i]);
+    run_sql("UPDATE installation SET shards = 7;UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner = "
+            "'x', owner_since = 1, version = 0, halted = 'x', send_n = 0;INSERT INTO topics (name, rate_limit, "
+            "max_in_flight, delivery, created_at, updated_at) VALUES ('orders', NULL, NULL, 'kafka', 1, 1), ('rated', "
+            "'1/s', NULL, 'kafka', 1, 1), ('called', NULL, NULL, 'http', 1, 1), ('limited', NULL, 1, 'pull', 1, 1), "
+            "('held', NULL, NULL, 'pull', 1, 1); UPDATE topics SET paused = TRUE WHERE name = 'held'; UPDATE topics "
+            "SET kafka_topic = 'x' WHERE name = 'orders';INSERT INTO topic_gates (topic, next_ns) VALUES ('rated', "
+            "9223372036854775807);INSERT INTO job_counts (topic, piece, writer, dispatched) VALUES ('limited', 0, 0, "
+            "1), ('limited', 0, 1, 1), ('orders', 0, CONNECTION_ID() MOD 32, 1);INSERT INTO removed_jobs VALUES "
+            "('orders', 1);INSERT INTO messages (kind, sender, made_at, kafka_topic, answers) VALUES ('answers', 1, 1, "
+            "'x', '[]');INSERT INTO shard_stats (shard, seen_at, epoch, callbacks) SELECT shard, 9000000000000, 1, "
+            "'full' FROM shards;INSERT INTO processes (id, kind, name, started_at, seen_at, leads, waits) VALUES (1, "
+            "'dispatcher', 'x', 1, 9000000000000, '0,1,2,3,4,5,6', 'kafka')");
+    job_row_dispatched(7, 1, 0);
+    job_row(8, "job_key = 'k', attempt = 2, due_at = 5, dispatched_at = 6");
+    job_row(9, "state = 'dead', next_at = NULL, attempt = 1, purge_at = 9000000000000, error_at = 5");
+    job_row(10, "state = 'dead', next_at = NULL, attempt = 2, purge_at = 9000000000000, error_at = 5");
+    job_rows_archive("id = 10");
+    job_row(11, "topic = 'rated', next_at = 1");
+    job_row(12, "topic = 'called', next_at = 1");
+    job_row(13, "topic = 'limited', next_at = 1");
+    job_row(14, "topic = 'held', next_at = 1");
+    job_row(15, "next_at = 1");
+    run_sql("INSERT INTO attempts (job_id, attempt, status) VALUES (8, 1, 'failed');INSERT INTO history_attempts "
+            "(job_id, attempt, part, purge_at, status) VALUES (10, 1, 0, 9000000000000, 'failed');INSERT INTO "
+            "history_counts (topic, state, part, jobs) VALUES ('orders', 'dead', 0, 2);INSERT INTO job_keys VALUES "
+            "('orders', 'k', 99), ('orders', 'l', 98);INSERT INTO key_ends (free_at, job_id, topic, job_key) VALUES "
+            "(1, 99, 'orders', 'k');INSERT INTO count_audits (piece, version, audited_at, jobs, corrected) WITH "
+            "RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 31) SELECT i, 1, 1, 1, 1 FROM n");
     for (size_t i = 0; i < tables.n; i++)
-        if (!mysql_fixture_number(&fx, "SELECT COUNT(*) FROM %s", tables.v[i]))
+        if (!sql_number("SELECT COUNT(*) FROM %s", tables.v[i]))
             put_a_row(i);
 }
 
@@ -135,8 +123,8 @@ static void fill_every_table(void)
 static const char *number_columns(void)
 {
     static char columns[32768];
-    mysql_fixture_text(
-        &fx, columns, sizeof columns,
+    sql_text(
+        columns, sizeof columns,
         "SELECT GROUP_CONCAT(TABLE_NAME, ' ', COLUMN_NAME ORDER BY TABLE_NAME, COLUMN_NAME SEPARATOR ' ') FROM "
         "information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME) "
         "WHERE " BASE_TABLE
@@ -188,19 +176,16 @@ static void read_every_view(const char *value)
         if (by_hand(sql) != DT_OK)
             fail_msg("%s: %s: %s", value, views.v[i], err.text);
     }
-    mysql_fixture_run(&fx, "DROP TEMPORARY TABLE seen");
+    run_sql("DROP TEMPORARY TABLE seen");
 }
 
 /* What the view shows with the table as it is, and with the table empty. */
 static bool bears_on(const char *table, const char *view)
 {
-    mysql_fixture_run(&fx,
-                      "DROP TEMPORARY TABLE IF EXISTS full_view, poor_view; "
-                      "CREATE TEMPORARY TABLE full_view AS SELECT * FROM %s; BEGIN; DELETE FROM %s; "
-                      "CREATE TEMPORARY TABLE poor_view AS SELECT * FROM %s; ROLLBACK",
-                      view, table, view);
-    return mysql_fixture_number(
-        &fx, "SELECT EXISTS (SELECT 1 FROM (SELECT * FROM full_view EXCEPT SELECT * FROM poor_view) d)");
+    run_sql("DROP TEMPORARY TABLE IF EXISTS full_view, poor_view; CREATE TEMPORARY TABLE full_view AS SELECT * FROM "
+            "%s; BEGIN; DELETE FROM %s; CREATE TEMPORARY TABLE poor_view AS SELECT * FROM %s; ROLLBACK",
+            view, table, view);
+    return sql_number("SELECT EXISTS (SELECT 1 FROM (SELECT * FROM full_view EXCEPT SELECT * FROM poor_view) d)");
 }
 
 /* Otherwise extremes of the table would be met by nobody. */
@@ -208,20 +193,18 @@ TEST(every_table_that_a_view_reads_has_rows_that_it_shows)
 {
     size_t pairs = 0;
     fill_every_table();
-    mysql_fixture_run(&fx, "SET timestamp = 1800000000");
+    run_sql("SET timestamp = 1800000000");
     for (size_t t = 0; t < tables.n; t++)
         for (size_t v = 0; v < views.n; v++) {
-            if (!mysql_fixture_number(
-                    &fx,
-                    "SELECT COUNT(*) FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() "
-                    "AND TABLE_NAME = '%s' AND INSTR(VIEW_DEFINITION, CONCAT('`', DATABASE(), '`.`%s`')) > 0",
-                    views.v[v], tables.v[t]))
+            if (!sql_number("SELECT COUNT(*) FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE() AND "
+                            "TABLE_NAME = '%s' AND INSTR(VIEW_DEFINITION, CONCAT('`', DATABASE(), '`.`%s`')) > 0",
+                            views.v[v], tables.v[t]))
                 continue;
             pairs++;
             if (!bears_on(tables.v[t], views.v[v]))
                 fail_msg("%s shows nothing of the rows of %s that the test has put there", views.v[v], tables.v[t]);
         }
-    mysql_fixture_run(&fx, "SET timestamp = DEFAULT");
+    run_sql("SET timestamp = DEFAULT");
     assert_in_range(pairs, 20, 1000);
 }
 

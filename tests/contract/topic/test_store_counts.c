@@ -19,7 +19,6 @@
 #define DAY    (INT64_C(1) << 40)
 #define MINUTE INT64_C(60000)
 
-static struct mysql_fixture fx;
 static dt_store *store;
 static struct dt_arena arena;
 static struct dt_error err;
@@ -28,22 +27,22 @@ static struct dt_job job;
 
 static void open_store(void)
 {
-    mysql_fixture_open(&fx, "counts", SHARDS, &store);
-    fx.config.history_after = fx.config.history_dead_after = 0;
-    fx.config.mysql_lock_timeout = 2000;
+    mysql_fixture_open("counts", SHARDS, &store);
+    mysql_fixture.config.history_after = mysql_fixture.config.history_dead_after = 0;
+    mysql_fixture.config.mysql_lock_timeout = 2000;
     dt_shard_map_init(&map, 1, SHARDS);
 }
 
 static void close_store(void)
 {
-    mysql_fixture_close(&fx, store, &arena);
+    mysql_fixture_close(store, &arena);
 }
 
 static void empty_tables(void)
 {
-    mysql_fixture_empty(&fx, &arena);
-    mysql_fixture_run(&fx, "UPDATE shards SET epoch = epoch + 1, version = version + 1; "
-                           "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 1, 1), ('b', 1, 1)");
+    mysql_fixture_empty(&arena);
+    run_sql("UPDATE shards SET epoch = epoch + 1, version = version + 1; INSERT INTO topics (name, created_at, "
+            "updated_at) VALUES ('a', 1, 1), ('b', 1, 1)");
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, empty_tables, NULL)
@@ -125,7 +124,7 @@ static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_
 
 static void leader_open(struct leader *l, unsigned shard)
 {
-    *l = (struct leader){.store = mysql_fixture_store(&fx), .shard = shard};
+    *l = (struct leader){.store = mysql_fixture_store(), .shard = shard};
     assert_int_equal(dt_topic_snapshot_new(&l->snapshot), DT_OK);
 }
 
@@ -143,31 +142,29 @@ static void leader_close(struct leader *l)
 static int64_t miscounted(void)
 {
     static const char sql[] =
-        "SELECT COALESCE(SUM(ABS(w.n)), 0) FROM (SELECT topic, piece, state, SUM(n) AS n FROM ("
-        "SELECT topic, (id DIV 1099511627776) MOD 32 AS piece, state + 0 AS state, 1 AS n FROM jobs "
-        "UNION ALL SELECT topic, piece, 1, -scheduled FROM job_counts "
-        "UNION ALL SELECT topic, piece, 2, -dispatched FROM job_counts "
-        "UNION ALL SELECT topic, piece, 3, -succeeded FROM job_counts "
-        "UNION ALL SELECT topic, piece, 4, -dead FROM job_counts "
-        "UNION ALL SELECT topic, piece, 5, -cancelled FROM job_counts) u GROUP BY topic, piece, state) w";
-    return mysql_fixture_number(&fx, "%s", sql);
+        "SELECT COALESCE(SUM(ABS(w.n)), 0) FROM (SELECT topic, piece, state, SUM(n) AS n FROM (SELECT topic, (id DIV "
+        "1099511627776) MOD 32 AS piece, state + 0 AS state, 1 AS n FROM jobs UNION ALL SELECT topic, piece, 1, "
+        "-scheduled FROM job_counts UNION ALL SELECT topic, piece, 2, -dispatched FROM job_counts UNION ALL SELECT "
+        "topic, piece, 3, -succeeded FROM job_counts UNION ALL SELECT topic, piece, 4, -dead FROM job_counts UNION ALL "
+        "SELECT topic, piece, 5, -cancelled FROM job_counts) u GROUP BY topic, piece, state) w";
+    return sql_number("%s", sql);
 }
 
 static void assert_counted(void)
 {
     assert_int_equal(miscounted(), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COALESCE(SUM(miscounted), 0) FROM v_recount"), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COALESCE(SUM(ABS(missing)), 0) FROM v_audit"), 0);
+    assert_sql_number(0, "SELECT COALESCE(SUM(miscounted), 0) FROM v_recount");
+    assert_sql_number(0, "SELECT COALESCE(SUM(ABS(missing)), 0) FROM v_audit");
 }
 
 #define assert_audit(topic, expected)                                                                                  \
     do {                                                                                                               \
         char text_[200];                                                                                               \
         assert_string_equal(                                                                                           \
-            mysql_fixture_text(&fx, text_, sizeof text_,                                                               \
-                               "SELECT CONCAT_WS(' ', created, scheduled, dispatched, succeeded, dead, cancelled, "    \
-                               "removed, edited, corrected) FROM v_audit WHERE topic = '%s'",                          \
-                               topic),                                                                                 \
+            sql_text(text_, sizeof text_,                                                                              \
+                     "SELECT CONCAT_WS(' ', created, scheduled, dispatched, succeeded, dead, cancelled, "              \
+                     "removed, edited, corrected) FROM v_audit WHERE topic = '%s'",                                    \
+                     topic),                                                                                           \
             expected);                                                                                                 \
     } while (0)
 
@@ -209,7 +206,7 @@ FRESH_TEST(each_state_change_of_a_job_is_counted)
     assert_counted();
 
     /* an acknowledgement that does not come, and a second attempt */
-    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 1 WHERE id IN (2, %lld)", (long long)(5 + 40 * DAY));
+    run_sql("UPDATE jobs SET next_at = 1 WHERE id IN (2, %lld)", (long long)(5 + 40 * DAY));
     struct dt_hint again[] = {{2, 1}, {5 + 40 * DAY, 1}};
     for (unsigned s = 0; s < SHARDS; s++)
         OK(leader_txn(&l[s], again, 2, &err));
@@ -237,11 +234,11 @@ FRESH_TEST(jobs_that_are_archived_and_jobs_that_return_are_counted)
     for (int i = 0; i < 3; i++)
         OK(dt_store_cancel(store, ids[i], false, &arena, &job, &err));
     /* one died, as if it had; one was removed instead */
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id = 1; UPDATE jobs SET created_at = 1, leave_at = 1; "
-                           "UPDATE jobs SET purge_at = 2 WHERE id = 2");
+    run_sql("UPDATE jobs SET state = 'dead' WHERE id = 1; UPDATE jobs SET created_at = 1, leave_at = 1; UPDATE jobs "
+            "SET purge_at = 2 WHERE id = 2");
     assert_int_equal(miscounted(), 2);
-    assert_int_equal(mysql_fixture_audit(&fx), 1);
-    int64_t now = mysql_now_ms(&fx);
+    assert_int_equal(mysql_fixture_audit(), 1);
+    int64_t now = mysql_now_ms();
     OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
     OK(dt_store_partitions_tend(store, now, &archived.wanted, &archiver->partitions, &tended, &err));
     OK(dt_store_archive(store, archiver, now, 100, &archived, &err));
@@ -251,11 +248,11 @@ FRESH_TEST(jobs_that_are_archived_and_jobs_that_return_are_counted)
     OK(dt_store_redrive(store, 1, &arena, &job, &err));
     assert_audit("a", "3 1 0 0 0 1 1 0 1");
     assert_counted();
-    mysql_fixture_run(&fx, "CALL dt_cancel(1)");
+    run_sql("CALL dt_cancel(1)");
     assert_audit("a", "3 0 0 0 0 2 1 0 1");
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead' WHERE id = 1");
-    assert_int_equal(mysql_fixture_audit(&fx), 1);
-    mysql_fixture_run(&fx, "CALL dt_redrive(1)");
+    run_sql("UPDATE jobs SET state = 'dead' WHERE id = 1");
+    assert_int_equal(mysql_fixture_audit(), 1);
+    run_sql("CALL dt_redrive(1)");
     assert_audit("a", "3 1 0 0 0 1 1 0 2");
     assert_counted();
     free(archiver);
@@ -267,22 +264,22 @@ FRESH_TEST(counters_are_corrected_once_after_a_manual_edit_and_reported)
 {
     const int64_t ids[] = {1, 2, 3 + DAY, 4 + 33 * DAY, 5 + 70 * DAY};
     OK(make(store, ids, 5, "a", false, INT64_C(4000000000000)));
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'cancelled' WHERE id IN (1, %lld); DELETE FROM jobs WHERE id = 2",
-                      (long long)(4 + 33 * DAY));
-    job_row(&fx, INT64_MAX, "topic = 'c'");
-    job_row(&fx, INT64_C(8388607) << 40, "topic = 'c'");
+    assert_int_equal(mysql_fixture_audit(), 0);
+    run_sql("UPDATE jobs SET state = 'cancelled' WHERE id IN (1, %lld); DELETE FROM jobs WHERE id = 2",
+            (long long)(4 + 33 * DAY));
+    job_row(INT64_MAX, "topic = 'c'");
+    job_row(INT64_C(8388607) << 40, "topic = 'c'");
     assert_audit("a", "5 5 0 0 0 0 0 0 0");
-    assert_int_equal(mysql_fixture_audit(&fx), 3);
+    assert_int_equal(mysql_fixture_audit(), 3);
     assert_audit("a", "5 4 0 0 0 0 0 -1 1");
     assert_audit("c", "0 2 0 0 0 0 0 2 2");
     size_t done;
-    OK(dt_store_promote(store, mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS), 1000, &done, &err));
+    OK(dt_store_promote(store, sql_number("SELECT " DT_SQL_NOW_MS), 1000, &done, &err));
     assert_audit("a", "5 2 0 0 0 2 0 -1 1");
     assert_counted();
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(jobs) FROM count_audits"), 6);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(corrected) FROM count_audits"), 3);
+    assert_int_equal(mysql_fixture_audit(), 0);
+    assert_sql_number(6, "SELECT SUM(jobs) FROM count_audits");
+    assert_sql_number(3, "SELECT SUM(corrected) FROM count_audits");
     struct dt_topic_counts counts;
     OK(dt_store_topic_counts(store, dt_str("a"), &counts, &err));
     assert_int_equal(counts.by_state[DT_SCHEDULED], 2);
@@ -295,9 +292,9 @@ FRESH_TEST(concurrent_audits_of_a_piece_correct_it_once)
     dt_store *stores[2];
     struct dt_audited out;
     for (int64_t id = 1; id <= 30; id++)
-        job_row(&fx, id, "topic = 'a'");
+        job_row(id, "topic = 'a'");
     for (int i = 0; i < 2; i++) {
-        OK(dt_store_new(&fx.config, NULL, &stores[i]));
+        OK(dt_store_new(&mysql_fixture.config, NULL, &stores[i]));
         OK(dt_audit_new(&audits[i]));
         OK(dt_audit_step(audits[i], stores[i], 10, &out, &err)); /* its snapshot is taken */
         assert_false(out.done);
@@ -320,17 +317,17 @@ FRESH_TEST(a_change_during_the_count_is_not_reported_as_a_difference)
     struct dt_audited out;
     for (int64_t id = 1; id <= 40; id += 2)
         OK(make(store, &id, 1, "a", false, INT64_C(4000000000000)));
-    OK(dt_store_new(&fx.config, NULL, &own));
+    OK(dt_store_new(&mysql_fixture.config, NULL, &own));
     OK(dt_audit_new(&audit));
     OK(dt_audit_step(audit, own, 10, &out, &err));
     for (int64_t id = 2; id <= 40; id += 2) /* before and behind where it stands */
         OK(make(store, &id, 1, "a", false, INT64_C(4000000000000)));
     for (int64_t id = 1; id <= 40; id += 3)
         OK(dt_store_cancel(store, id, false, &arena, &job, &err));
-    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id IN (3, 39)"); /* after its snapshot: for the next pass */
+    run_sql("DELETE FROM jobs WHERE id IN (3, 39)"); /* after its snapshot: for the next pass */
     OK(dt_audit_step(audit, own, 100, &out, &err));
     assert_members(out, (done, true), (rows, 20), (corrected, 0));
-    assert_int_equal(mysql_fixture_audit(&fx), 2);
+    assert_int_equal(mysql_fixture_audit(), 2);
     assert_counted();
     dt_audit_free(audit);
     dt_store_free(own);
@@ -341,17 +338,16 @@ FRESH_TEST(a_change_during_the_count_is_not_reported_as_a_difference)
 /* Whatever connection counts topic a's jobs of piece 0 has to wait. */
 static void hold_counters(void)
 {
-    mysql_fixture_run(&fx, "INSERT INTO job_counts (topic, piece, writer) SELECT 'a', 0, n FROM (WITH RECURSIVE up AS "
-                           "(SELECT 0 AS n UNION ALL SELECT n + 1 FROM up WHERE n < 31) SELECT n FROM up) w "
-                           "ON DUPLICATE KEY UPDATE edited = edited; "
-                           "START TRANSACTION; UPDATE job_counts SET edited = edited + 1 WHERE topic = 'a'");
+    run_sql("INSERT INTO job_counts (topic, piece, writer) SELECT 'a', 0, n FROM (WITH RECURSIVE up AS (SELECT 0 AS n "
+            "UNION ALL SELECT n + 1 FROM up WHERE n < 31) SELECT n FROM up) w ON DUPLICATE KEY UPDATE edited = edited; "
+            "START TRANSACTION; UPDATE job_counts SET edited = edited + 1 WHERE topic = 'a'");
 }
 
 /* And the session that holds them is not idle for long. */
 #define assert_waits_in_vain(call)                                                                                     \
     do {                                                                                                               \
         assert_int_equal(call, DT_BUSY);                                                                               \
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE version = 1"), 2);                 \
+        assert_sql_number(2, "SELECT COUNT(*) FROM jobs WHERE version = 1");                                           \
     } while (0)
 
 /* A wait in vain ends the statement, and what came with it must not be committed. */
@@ -363,12 +359,12 @@ FRESH_TEST(a_change_that_times_out_on_a_counter_is_undone_and_can_be_repeated)
     const int64_t ids[] = {1, 2, 3}, keyed[] = {4}, more[] = {5, 6};
     const unsigned shard = dt_shard_of(&map, 1);
     const struct dt_hint hint = {1, 1};
-    fx.config.mysql_lock_timeout = 1000;
+    mysql_fixture.config.mysql_lock_timeout = 1000;
     leader_open(&l, shard);
     OK(lead(&l, &err));
     OK(make(l.store, ids, 3, "a", false, 1));
     OK(dt_store_cancel(l.store, 3, false, &arena, &job, &err));
-    mysql_fixture_run(&fx, "UPDATE jobs SET created_at = 1, leave_at = 1 WHERE id = 3");
+    run_sql("UPDATE jobs SET created_at = 1, leave_at = 1 WHERE id = 3");
     archiver->make_do = true;
 
     hold_counters();
@@ -376,13 +372,12 @@ FRESH_TEST(a_change_that_times_out_on_a_counter_is_undone_and_can_be_repeated)
     assert_waits_in_vain(make(l.store, keyed, 1, "a", true, 1));
     assert_waits_in_vain(dt_store_cancel(l.store, 2, false, &arena, &job, &err));
     assert_waits_in_vain(leader_txn(&l, &hint, 1, &err));
-    assert_waits_in_vain(dt_store_archive(l.store, archiver, mysql_now_ms(&fx), 10, &archived, &err));
-    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_waits_in_vain(dt_store_archive(l.store, archiver, mysql_now_ms(), 10, &archived, &err));
+    run_sql("ROLLBACK");
     assert_audit("a", "3 2 0 0 0 1 0 0 0");
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'scheduled' AND version = 1"),
-                     2);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"), 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM shards WHERE inflight <> '[]'"), 0);
+    assert_sql_number(2, "SELECT COUNT(*) FROM jobs WHERE state = 'scheduled' AND version = 1");
+    assert_sql_number(0, "SELECT COUNT(*) FROM history");
+    assert_sql_number(0, "SELECT COUNT(*) FROM shards WHERE inflight <> '[]'");
     assert_counted();
 
     /* by the same connection, and by the same leadership */
@@ -391,32 +386,31 @@ FRESH_TEST(a_change_that_times_out_on_a_counter_is_undone_and_can_be_repeated)
     struct dt_apply done = {.result = {.job_id = 1, .attempt = 1, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}};
     hold_counters();
     assert_int_equal(dt_store_apply(l.store, &map, &done, 1, &err), DT_BUSY);
-    mysql_fixture_run(&fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_audit("a", "3 1 1 0 0 1 0 0 0");
     OK(dt_store_apply(l.store, &map, &done, 1, &err));
     assert_int_equal(done.outcome, DT_OUTCOME_APPLIED);
     OK(make(l.store, more, 2, "a", false, 1));
     OK(make(l.store, keyed, 1, "a", true, 1));
     OK(dt_store_cancel(l.store, 2, false, &arena, &job, &err));
-    OK(dt_store_archive(l.store, archiver, mysql_now_ms(&fx), 10, &archived, &err));
+    OK(dt_store_archive(l.store, archiver, mysql_now_ms(), 10, &archived, &err));
     assert_int_equal(archived.moved, 1);
     assert_audit("a", "6 3 0 1 0 2 0 0 0");
     assert_counted();
     leader_close(&l);
     free(archiver);
-    fx.config.mysql_lock_timeout = 2000;
+    mysql_fixture.config.mysql_lock_timeout = 2000;
 }
 
 /* Of the whole server, which other suites use as well. */
 static int64_t deadlocks(void)
 {
-    return mysql_fixture_number(&fx,
-                                "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'");
+    return sql_number("SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'");
 }
 
 static void *cancel_one(void *arg)
 {
-    dt_store *own = mysql_fixture_store(&fx);
+    dt_store *own = mysql_fixture_store();
     struct dt_arena mine = {0};
     struct dt_job changed;
     struct dt_error why = {0};
@@ -437,16 +431,14 @@ FRESH_TEST(a_deadlock_over_a_counter_rolls_back_and_repeats_everything)
     int64_t before = deadlocks();
     hold_counters();
     assert_int_equal(pthread_create(&thread, NULL, cancel_one, &status), 0);
-    mysql_fixture_await_statement(&fx, "INSERT INTO job_counts%");
-    mysql_fixture_run(&fx, "UPDATE jobs SET payload = '7' WHERE id = 1");
+    mysql_fixture_await_statement("INSERT INTO job_counts%");
+    run_sql("UPDATE jobs SET payload = '7' WHERE id = 1");
     assert_true(deadlocks() > before);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT state + 0 FROM jobs WHERE id = 1"), 1 + DT_SCHEDULED);
-    mysql_fixture_run(&fx, "UPDATE job_counts SET edited = edited - 1 WHERE topic = 'a'; COMMIT");
+    assert_sql_number(1 + DT_SCHEDULED, "SELECT state + 0 FROM jobs WHERE id = 1");
+    run_sql("UPDATE job_counts SET edited = edited - 1 WHERE topic = 'a'; COMMIT");
     pthread_join(thread, NULL);
     OK(status);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT version FROM jobs WHERE id = 1 AND state = 'cancelled' AND "
-                                               "payload = '7'"),
-                     2);
+    assert_sql_number(2, "SELECT version FROM jobs WHERE id = 1 AND state = 'cancelled' AND payload = '7'");
     assert_audit("a", "2 1 0 0 0 1 0 0 0");
     assert_counted();
 }
@@ -466,7 +458,7 @@ static int64_t id_of(int n)
 
 static void *make_many(void *arg)
 {
-    dt_store *own = mysql_fixture_store(&fx);
+    dt_store *own = mysql_fixture_store();
     for (int b = 0; b < BATCHES; b++) {
         int64_t ids[ROWS], first = ((intptr_t)arg * BATCHES + b) * ROWS;
         for (int i = 0; i < ROWS; i++)
@@ -501,7 +493,7 @@ static void *lead_one(void *arg)
 
 static void *report_and_change(void *arg)
 {
-    dt_store *own = mysql_fixture_store(&fx);
+    dt_store *own = mysql_fixture_store();
     unsigned seed = 1 + (unsigned)(intptr_t)arg;
     struct dt_arena mine = {0};
     struct dt_job changed;
@@ -526,7 +518,7 @@ static void *report_and_change(void *arg)
 
 static void *move_many(void *)
 {
-    dt_store *own = mysql_fixture_store(&fx);
+    dt_store *own = mysql_fixture_store();
     struct dt_archiver *archiver = calloc(1, sizeof *archiver);
     struct dt_error why = {0};
     struct dt_archived archived;
@@ -546,7 +538,7 @@ static void *audit_all_along(void *)
     dt_store *own = NULL;
     struct dt_error why = {0};
     struct dt_audited out;
-    const bool ready = dt_audit_new(&audit) == DT_OK && dt_store_new(&fx.config, NULL, &own) == DT_OK;
+    const bool ready = dt_audit_new(&audit) == DT_OK && dt_store_new(&mysql_fixture.config, NULL, &own) == DT_OK;
     while (ready && !stop)
         if (dt_audit_step(audit, own, 25, &out, &why) == DT_OK) {
             audited += out.done;
@@ -576,7 +568,7 @@ FRESH_TEST(counters_match_the_rows_after_any_kill)
     for (int killed = 0; made < JOBS; killed = made) {
         while (made < JOBS && made < killed + JOBS / 12)
             assert_int_equal(miscounted(), 0); /* one statement sees one moment */
-        mysql_fixture_kill_sessions(&fx);
+        mysql_fixture_kill_sessions();
     }
     for (int i = 0; i < MAKERS; i++)
         pthread_join(makers[i], NULL);
@@ -587,13 +579,13 @@ FRESH_TEST(counters_match_the_rows_after_any_kill)
     for (int i = 0; i < OTHERS; i++)
         pthread_join(others[i], NULL);
     print_message("%lld pieces were audited meanwhile, %lld jobs are in history\n", (long long)audited,
-                  (long long)mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"));
+                  (long long)sql_number("SELECT COUNT(*) FROM history"));
     assert_int_equal(corrected, 0);
     assert_counted();
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(created) FROM v_audit"), JOBS);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_history_audit"), 0);
-    assert_in_range(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"), 10, JOBS);
-    assert_in_range(mysql_fixture_number(&fx, "SELECT COUNT(DISTINCT writer) FROM job_counts"), 2, DT_COUNT_WRITERS);
+    assert_sql_number(JOBS, "SELECT SUM(created) FROM v_audit");
+    assert_sql_number(0, "SELECT COUNT(*) FROM v_history_audit");
+    assert_in_range(sql_number("SELECT COUNT(*) FROM history"), 10, JOBS);
+    assert_in_range(sql_number("SELECT COUNT(DISTINCT writer) FROM job_counts"), 2, DT_COUNT_WRITERS);
 }
 
 SUITE(open_store, close_store)

@@ -24,7 +24,6 @@ struct leader {
     struct dt_fence fence;
 };
 struct rig {
-    struct mysql_fixture fx;
     struct dt_shard_map map;
     struct leader leaders[2];
     size_t allowed;
@@ -35,18 +34,18 @@ static struct dt_error err;
 
 static void setup(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "limits");
-    rig->fx.config.shards_count = SHARDS;
-    mysql_fixture_migrate(&rig->fx);
+    mysql_fixture_make("limits");
+    mysql_fixture.config.shards_count = SHARDS;
+    mysql_fixture_migrate();
     rig->allowed = SIZE_MAX;
     rig->next_id = INT64_C(690) << 40;
     dt_shard_map_init(&rig->map, 1, SHARDS);
     for (unsigned i = 0; i < 2; i++) {
         struct leader *l = &rig->leaders[i];
-        l->store = mysql_fixture_store(&rig->fx);
+        l->store = mysql_fixture_store();
         assert_int_equal(dt_topic_snapshot_new(&l->snapshot), DT_OK);
     }
-    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
+    run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 0, 0), ('u', 0, 0)");
     for (unsigned i = 0; i < 2; i++)
         OK(dt_store_takeover(rig->leaders[i].store, &(struct dt_leadership){i, 7, "host:1", "redis:1"},
                              &rig->leaders[i].fence, &rig->leaders[i].flight, &err));
@@ -61,29 +60,27 @@ static void teardown(struct rig *rig)
         dt_inflight_clear(&l->flight);
         dt_store_free(l->store);
     }
-    mysql_fixture_drop(&rig->fx);
+    mysql_fixture_drop();
 }
 
 #define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
 
-static int64_t now_ms(struct rig *rig)
+static int64_t now_ms(void)
 {
-    return mysql_fixture_number(&rig->fx, "SELECT " DT_SQL_NOW_MS);
+    return sql_number("SELECT " DT_SQL_NOW_MS);
 }
 
 /* A job of a shard, due for so long. */
 static int64_t job(struct rig *rig, unsigned shard, const char *topic, int64_t overdue_ms)
 {
-    int64_t due_ms = now_ms(rig) - overdue_ms;
+    int64_t due_ms = now_ms() - overdue_ms;
     do
         rig->next_id++;
     while (dt_shard_of(&rig->map, rig->next_id) != shard);
-    mysql_fixture_run(
-        &rig->fx,
-        "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-        "updated_at, maker, digest, payload) VALUES (%lld, '%s', 'scheduled', %lld, %lld, 1, '15s', 60000, "
-        "0, 0, 1, REPEAT('d', 16), '{}')",
-        (long long)rig->next_id, topic, (long long)due_ms, (long long)due_ms);
+    run_sql("INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, "
+            "maker, digest, payload) VALUES (%lld, '%s', 'scheduled', %lld, %lld, 1, '15s', 60000, 0, 0, 1, "
+            "REPEAT('d', 16), '{}')",
+            (long long)rig->next_id, topic, (long long)due_ms, (long long)due_ms);
     return rig->next_id;
 }
 
@@ -136,7 +133,7 @@ static void limit(struct rig *rig, const char *topic, int64_t max_in_flight, con
                                  .rate_limit = rate ? dt_str(rate) : DT_STR_NONE};
     struct dt_topic_now now = {.arena = &rig->leaders[0].arena};
     OK(dt_store_topic_put(rig->leaders[0].store, &put, true, NULL, &now, &err));
-    mysql_fixture_run(&rig->fx, "UPDATE topic_gates SET opens_at = 0"); /* claims without limits are through */
+    run_sql("UPDATE topic_gates SET opens_at = 0"); /* claims without limits are through */
 }
 
 /* Reports that so many of the attempts in flight have succeeded. */
@@ -151,10 +148,9 @@ static void report(struct rig *rig, const int64_t *ids, size_t n)
         assert_int_equal(results[i].outcome, DT_OUTCOME_APPLIED);
 }
 
-static int64_t in_flight(struct rig *rig, const char *topic)
+static int64_t in_flight(const char *topic)
 {
-    return mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE topic = '%s' AND state = 'dispatched'",
-                                topic);
+    return sql_number("SELECT COUNT(*) FROM jobs WHERE topic = '%s' AND state = 'dispatched'", topic);
 }
 
 /* ---- max_in_flight ---- */
@@ -175,7 +171,7 @@ RIG_TEST(the_longest_due_jobs_are_claimed_and_the_others_held_at_the_limit)
     assert_int_equal(t.seen.held, 3);
     for (size_t i = 0; i < t.seen.n; i++)
         assert_int_equal(t.seen.v[i].at_limit, t.seen.v[i].hold.p != NULL);
-    assert_int_equal(in_flight(rig, "t"), 2);
+    assert_int_equal(in_flight("t"), 2);
 }
 
 RIG_TEST(places_are_shared_by_all_shards_and_free_when_attempts_end)
@@ -189,7 +185,7 @@ RIG_TEST(places_are_shared_by_all_shards_and_free_when_attempts_end)
     report(rig, a, 2);
     assert_int_equal(leader_txn(rig, 1, b, 4).batch.n, 2);
     assert_int_equal(leader_txn(rig, 0, a + 3, 1).batch.n, 0);
-    assert_int_equal(in_flight(rig, "t"), 3);
+    assert_int_equal(in_flight("t"), 3);
 }
 
 RIG_TEST(after_a_limit_was_lowered_no_job_is_claimed_until_there_is_room)
@@ -199,7 +195,7 @@ RIG_TEST(after_a_limit_was_lowered_no_job_is_claimed_until_there_is_room)
     limit(rig, "t", 5, NULL);
     assert_int_equal(leader_txn(rig, 0, ids, 10).batch.n, 5);
     limit(rig, "t", 2, NULL);
-    assert_int_equal(in_flight(rig, "t"), 5);
+    assert_int_equal(in_flight("t"), 5);
     report(rig, ids, 3);
     assert_int_equal(leader_txn(rig, 0, ids + 5, 5).batch.n, 0);
     report(rig, ids + 3, 1);
@@ -212,11 +208,10 @@ RIG_TEST(jobs_of_a_topic_whose_gate_another_leader_holds_are_skipped_for_some_mi
 {
     int64_t ids[2] = {job(rig, 0, "t", 5), job(rig, 0, "u", 5)};
     limit(rig, "t", 5, NULL);
-    mysql_fixture_run(&rig->fx, "START TRANSACTION");
-    mysql_fixture_number(&rig->fx,
-                         "SELECT COUNT(*) FROM (SELECT topic FROM topic_gates WHERE topic = 't' FOR UPDATE) g");
+    run_sql("START TRANSACTION");
+    sql_number("SELECT COUNT(*) FROM (SELECT topic FROM topic_gates WHERE topic = 't' FOR UPDATE) g");
     struct dt_leader_txn t = leader_txn(rig, 0, ids, 2);
-    mysql_fixture_run(&rig->fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_int_equal(t.batch.n, 1); /* that of u */
     assert_members(t.limits, (busy, 1), (held, 0));
     assert_false(t.seen.locked);
@@ -237,32 +232,28 @@ RIG_TEST(test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once)
     size_t n_edits = sizeof(edits) / sizeof(edits[0]);
     int64_t ids[8];
     jobs(rig, 0, "t", n_edits + 1, ids);
-    mysql_fixture_audit(&rig->fx);
+    mysql_fixture_audit();
     limit(rig, "t", 1, NULL);
     assert_int_equal(leader_txn(rig, 0, ids, 1).batch.n, 1);
     for (size_t i = 0; i < n_edits; i++) {
         size_t done;
         struct dt_gate gate = {.topic = DT_STR_LIT("t")};
         assert_int_equal(leader_txn(rig, 0, ids + i + 1, 1).batch.n, 0);
-        mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = %s WHERE id = %lld AND state = 'dispatched'", edits[i],
-                          (long long)ids[i]);
+        run_sql("UPDATE jobs SET state = %s WHERE id = %lld AND state = 'dispatched'", edits[i], (long long)ids[i]);
         OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
         assert_int_equal(gate.room, 1);
         assert_int_equal(leader_txn(rig, 0, ids + i, 1).batch.n, 0); /* it is not claimed before it was counted */
         assert_int_equal(leader_txn(rig, 0, ids + i + 1, 1).batch.n, 1);
-        assert_int_equal(i % 2 ? mysql_fixture_audit(&rig->fx) : 0, 0);
-        OK(dt_store_promote(rig->leaders[0].store, now_ms(rig), 100, &done, &err));
+        assert_int_equal(i % 2 ? mysql_fixture_audit() : 0, 0);
+        OK(dt_store_promote(rig->leaders[0].store, now_ms(), 100, &done, &err));
         assert_int_equal(done, 1);
-        assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
+        assert_int_equal(mysql_fixture_audit(), 0);
         OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
         assert_int_equal(gate.room, 0);
-        assert_int_equal(
-            mysql_fixture_number(&rig->fx,
-                                 "SELECT (state IN ('scheduled','dispatched')) = (next_at IS NOT NULL) AND "
-                                 "attempt_status = 'none' AND "
-                                 "due_key > 0 FROM jobs WHERE id = %lld",
-                                 (long long)ids[i]),
-            1);
+        assert_sql_number(1,
+                          "SELECT (state IN ('scheduled','dispatched')) = (next_at IS NOT NULL) AND attempt_status = "
+                          "'none' AND due_key > 0 FROM jobs WHERE id = %lld",
+                          (long long)ids[i]);
     }
     limit(rig, "t", 2, NULL);
     assert_int_equal(leader_txn(rig, 0, ids + 5, 1).batch.n, 1); /* scheduled by hand, and due */
@@ -302,11 +293,11 @@ RIG_TEST(a_limit_set_by_hand_gets_its_gate)
 {
     int64_t ids[3];
     jobs(rig, 0, "t", 3, ids);
-    mysql_fixture_run(&rig->fx, "UPDATE topics SET max_in_flight = 2 WHERE name = 't'");
-    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
+    run_sql("UPDATE topics SET max_in_flight = 2 WHERE name = 't'");
+    run_sql("UPDATE installation SET topics_version = topics_version + 1");
     assert_int_equal(leader_txn(rig, 0, ids, 3).batch.n, 2);
     assert_int_equal(leader_txn(rig, 0, ids, 3).batch.n, 0);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topic_gates WHERE topic = 't'"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM topic_gates WHERE topic = 't'");
 }
 
 RIG_TEST(after_a_first_limit_claims_wait_half_a_second)
@@ -317,9 +308,9 @@ RIG_TEST(after_a_first_limit_claims_wait_half_a_second)
     OK(dt_store_topic_put(rig->leaders[0].store, &put, true, NULL, &now, &err));
     OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
     assert_int_equal(gate.room, 0);
-    assert_true(gate.opens_ms > now_ms(rig));
-    assert_true(gate.opens_ms <= now_ms(rig) + 500);
-    mysql_fixture_run(&rig->fx, "UPDATE topic_gates SET opens_at = 1");
+    assert_true(gate.opens_ms > now_ms());
+    assert_true(gate.opens_ms <= now_ms() + 500);
+    run_sql("UPDATE topic_gates SET opens_at = 1");
     const struct dt_topic again = {.name = gate.topic, .retention_ms = -1, .max_in_flight = 6};
     OK(dt_store_topic_put(rig->leaders[0].store, &again, true, NULL, &now, &err)); /* not its first limit */
     OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
@@ -342,10 +333,10 @@ RIG_TEST(pops_respect_the_same_limits_as_leaders)
     int64_t ids[12];
     jobs(rig, 0, "t", 12, ids);
     limit(rig, "t", 5, NULL);
-    mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'pull' WHERE name = 't'");
-    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
+    run_sql("UPDATE topics SET delivery = 'pull' WHERE name = 't'");
+    run_sql("UPDATE installation SET topics_version = topics_version + 1");
     leader_txn(rig, 0, ids, 12);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM pop_queue"), 12);
+    assert_sql_number(12, "SELECT COUNT(*) FROM pop_queue");
     struct dt_pop popped = pop(rig, 3);
     assert_int_equal(popped.n, 3);
     assert_true(popped.more && !popped.at_limit);
@@ -354,22 +345,21 @@ RIG_TEST(pops_respect_the_same_limits_as_leaders)
     assert_true(popped.at_limit && !popped.more);
     assert_int_equal(pop(rig, 10).n, 0);
     assert_true(pop(rig, 10).at_limit);
-    assert_int_equal(in_flight(rig, "t"), 5);
+    assert_int_equal(in_flight("t"), 5);
     report(rig, ids, 4);
-    mysql_fixture_run(&rig->fx, "START TRANSACTION");
-    mysql_fixture_number(&rig->fx,
-                         "SELECT COUNT(*) FROM (SELECT topic FROM topic_gates WHERE topic = 't' FOR UPDATE) g");
+    run_sql("START TRANSACTION");
+    sql_number("SELECT COUNT(*) FROM (SELECT topic FROM topic_gates WHERE topic = 't' FOR UPDATE) g");
     popped = pop(rig, 10); /* somebody else claims: as if there were no room */
-    mysql_fixture_run(&rig->fx, "ROLLBACK");
+    run_sql("ROLLBACK");
     assert_members(popped, (n, 0), (at_limit, true));
     assert_int_equal(pop(rig, 10).n, 4);
     limit(rig, "t", 0, "60/m"); /* one a second */
-    mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'pull' WHERE name = 't'");
+    run_sql("UPDATE topics SET delivery = 'pull' WHERE name = 't'");
     assert_int_equal(pop(rig, 10).n, 1);
     assert_int_equal(pop(rig, 10).n, 0);
     limit(rig, "t", 0, NULL);
     assert_int_equal(pop(rig, 10).n, 2);
-    assert_int_equal(in_flight(rig, "t"), 8);
+    assert_int_equal(in_flight("t"), 8);
 }
 
 /* ---- rate_limit ---- */
@@ -384,7 +374,7 @@ RIG_TEST(a_rate_allows_a_burst_and_then_one_attempt_at_a_time)
     assert_int_equal(t.limits.held, 11);
     int64_t first_ms = t.now_ms;
     size_t more = 0;
-    while (now_ms(rig) < first_ms + 500)
+    while (now_ms() < first_ms + 500)
         more += leader_txn(rig, 0, ids + 9 + more, 11 - more).batch.n;
     assert_in_range(more, 3, 5);
     struct dt_gate gate = {.topic = DT_STR_LIT("t")};
@@ -402,8 +392,8 @@ RIG_TEST(a_changed_rate_applies_at_once)
     assert_int_equal(leader_txn(rig, 0, ids + 1, 19).batch.n, 0);
     limit(rig, "t", 0, "1000/s");
     assert_int_equal(leader_txn(rig, 0, ids + 1, 19).batch.n, 1); /* the burst is used up but for one */
-    int64_t until_ms = now_ms(rig) + 50;
-    while (now_ms(rig) < until_ms)
+    int64_t until_ms = now_ms() + 50;
+    while (now_ms() < until_ms)
         ;
     assert_int_equal(leader_txn(rig, 0, ids + 2, 18).batch.n, 18);
 }
@@ -443,9 +433,7 @@ RIG_TEST(the_table_refuses_invalid_limits)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char sql[100];
         snprintf(sql, sizeof sql, "UPDATE topics SET %s WHERE name = 't'", bad[i]);
-        assert_int_equal(dt_db_query_text(rig->fx.db, dt_str(sql), &err), DT_INVALID);
+        assert_int_equal(dt_db_query_text(mysql_fixture.db, dt_str(sql), &err), DT_INVALID);
     }
-    mysql_fixture_run(&rig->fx, "UPDATE topics SET max_in_flight = 1, rate_limit = '9999999/s' WHERE name = 't'");
+    run_sql("UPDATE topics SET max_in_flight = 1, rate_limit = '9999999/s' WHERE name = 't'");
 }
-
-SUITE(NULL, NULL)

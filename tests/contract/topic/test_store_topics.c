@@ -1,75 +1,54 @@
 /* Topics and shard information on a real server. */
 #include <pthread.h>
 
-#include "support/suite.h"
-
 #include "dispatch/shards.h"
 #include "store/processes.h"
-#include "support/mysql_fixture.h"
+#include "support/store_suite.h"
 #include "topic/topics.h"
 
-static struct dt_error err;
+STORE_SUITE("topics", 0)
 
-#define S(text) DT_STR_LIT(text)
+#define RIG_TEST(name) TEST_WITH(name, open_store, close_store)
 
-struct rig {
-    struct mysql_fixture fx;
-    dt_store *store;
-    struct dt_arena arena;
-};
-
-static void setup(struct rig *rig)
-{
-    mysql_fixture_open(&rig->fx, "topics", 0, &rig->store);
-}
-
-static void teardown(struct rig *rig)
-{
-    mysql_fixture_close(&rig->fx, rig->store, &rig->arena);
-}
-
-#define RIG_TEST(name) TEST_ON(struct rig, rig, name, setup, teardown)
-
-static int64_t topics_version(struct rig *rig)
+static int64_t topics_version(void)
 {
     struct dt_installation inst;
-    OK(dt_store_installation(rig->store, &inst, &err));
+    OK(dt_store_installation(store, &inst, &err));
     return inst.topics_version;
 }
 
-static struct dt_topic get(struct rig *rig, struct dt_str name)
+static struct dt_topic get(struct dt_str name)
 {
     struct dt_topic t;
-    OK(dt_store_topic_get(rig->store, name, &rig->arena, &t, &err));
+    OK(dt_store_topic_get(store, name, &arena, &t, &err));
     return t;
 }
 
-static bool put(struct rig *rig, struct dt_topic topic, bool set_paused)
+static bool put(struct dt_topic topic, bool set_paused)
 {
-    struct dt_topic_now now = {.arena = &rig->arena};
-    OK(dt_store_topic_put(rig->store, &topic, set_paused, NULL, &now, &err));
+    struct dt_topic_now now = {.arena = &arena};
+    OK(dt_store_topic_put(store, &topic, set_paused, NULL, &now, &err));
     return now.created;
 }
 
 RIG_TEST(settings_are_read_back_as_stored)
 {
     struct dt_topic t;
-    assert_int_equal(dt_store_topic_get(rig->store, S("a"), &rig->arena, &t, &err), DT_NOT_FOUND);
-    assert_true(put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1}, false));
-    t = get(rig, S("a"));
+    assert_int_equal(dt_store_topic_get(store, S("a"), &arena, &t, &err), DT_NOT_FOUND);
+    assert_true(put((struct dt_topic){.name = S("a"), .retention_ms = -1}, false));
+    t = get(S("a"));
     assert_true(dt_str_is(t.name, "a"));
     assert_members(t, (kafka_topic.p, NULL), (retry.p, NULL), (ack_timeout_ms, 0), (retention_ms, -1), (paused, false),
                    (version, 1));
     assert_true(t.created_at_ms > 0 && t.created_at_ms == t.updated_at_ms);
-    assert_false(put(rig,
-                     (struct dt_topic){.name = S("a"),
+    assert_false(put((struct dt_topic){.name = S("a"),
                                        .kafka_topic = S("out"),
                                        .retry = S(""),
                                        .ack_timeout_ms = 5,
                                        .retention_ms = 0,
                                        .paused = true},
                      true));
-    t = get(rig, S("a"));
+    t = get(S("a"));
     assert_true(dt_str_is(t.kafka_topic, "out"));
     assert_non_null(t.retry.p);
     assert_int_equal(t.retry.n, 0);
@@ -78,91 +57,90 @@ RIG_TEST(settings_are_read_back_as_stored)
 
 RIG_TEST(a_put_without_a_delivery_keeps_the_topics)
 {
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_KAFKA);
-    put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1, .delivery = DT_DELIVERY_PULL}, false);
-    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_PULL);
-    int64_t v = topics_version(rig);
-    put(rig, (struct dt_topic){.name = S("a"), .retention_ms = -1}, false);
-    assert_int_equal(get(rig, S("a")).delivery, DT_DELIVERY_PULL);
-    assert_int_equal(topics_version(rig), v);
-    put(rig, (struct dt_topic){.name = S("b"), .retention_ms = -1, .delivery = DT_DELIVERY_HTTP}, false);
-    assert_int_equal(get(rig, S("b")).delivery, DT_DELIVERY_HTTP);
+    OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
+    assert_int_equal(get(S("a")).delivery, DT_DELIVERY_KAFKA);
+    put((struct dt_topic){.name = S("a"), .retention_ms = -1, .delivery = DT_DELIVERY_PULL}, false);
+    assert_int_equal(get(S("a")).delivery, DT_DELIVERY_PULL);
+    int64_t v = topics_version();
+    put((struct dt_topic){.name = S("a"), .retention_ms = -1}, false);
+    assert_int_equal(get(S("a")).delivery, DT_DELIVERY_PULL);
+    assert_int_equal(topics_version(), v);
+    put((struct dt_topic){.name = S("b"), .retention_ms = -1, .delivery = DT_DELIVERY_HTTP}, false);
+    assert_int_equal(get(S("b")).delivery, DT_DELIVERY_HTTP);
 }
 
 /* Since it was looked at last. */
-static bool rose(struct rig *rig, int64_t *version)
+static bool rose(int64_t *version)
 {
     int64_t was = *version;
-    *version = topics_version(rig);
+    *version = topics_version();
     return *version > was;
 }
 
 /* A process that has read the version keeps what it read of topics. */
 RIG_TEST(a_restored_mysql_repeats_no_topics_version)
 {
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    int64_t copied = topics_version(rig);
-    OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
-    int64_t forgotten = topics_version(rig);
-    mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = FALSE");
-    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = %lld", (long long)copied);
-    OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
-    assert_true(topics_version(rig) > copied);
-    assert_int_not_equal(topics_version(rig), forgotten);
+    OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
+    int64_t copied = topics_version();
+    OK(dt_store_topic_pause(store, S("a"), true, NULL, &err));
+    int64_t forgotten = topics_version();
+    run_sql("UPDATE topics SET paused = FALSE");
+    run_sql("UPDATE installation SET topics_version = %lld", (long long)copied);
+    OK(dt_store_topic_ensure(store, S("b"), NULL, &err));
+    assert_true(topics_version() > copied);
+    assert_int_not_equal(topics_version(), forgotten);
 }
 
 RIG_TEST(changes_raise_the_topics_version_and_nothing_else_does)
 {
-    int64_t v = topics_version(rig);
+    int64_t v = topics_version();
     struct dt_topic topic = {.name = S("a"), .retry = S("1s"), .retention_ms = -1};
-    put(rig, topic, false);
-    assert_true(rose(rig, &v));
-    put(rig, topic, false);
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    OK(dt_store_topic_pause(rig->store, S("a"), false, NULL, &err));
-    assert_int_equal(topics_version(rig), v);
-    assert_int_equal(get(rig, S("a")).version, 1);
-    OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
-    assert_true(rose(rig, &v));
-    OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
-    assert_true(rose(rig, &v));
+    put(topic, false);
+    assert_true(rose(&v));
+    put(topic, false);
+    OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
+    OK(dt_store_topic_pause(store, S("a"), false, NULL, &err));
+    assert_int_equal(topics_version(), v);
+    assert_int_equal(get(S("a")).version, 1);
+    OK(dt_store_topic_pause(store, S("a"), true, NULL, &err));
+    assert_true(rose(&v));
+    OK(dt_store_topic_ensure(store, S("b"), NULL, &err));
+    assert_true(rose(&v));
     topic.kafka_topic = S("x");
-    put(rig, topic, false);
-    assert_true(rose(rig, &v));
+    put(topic, false);
+    assert_true(rose(&v));
     topic.kafka_topic = S("a"); /* its own name is the default */
-    put(rig, topic, false);
-    assert_true(rose(rig, &v));
-    assert_null(get(rig, S("a")).kafka_topic.p);
+    put(topic, false);
+    assert_true(rose(&v));
+    assert_null(get(S("a")).kafka_topic.p);
 }
 
 RIG_TEST(clashing_kafka_names_are_refused)
 {
-    struct dt_topic_now now = {.arena = &rig->arena};
-    OK(dt_store_topic_ensure(rig->store, S("a.b"), NULL, &err));
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("a_b"), NULL, &err), DT_INVALID);
+    struct dt_topic_now now = {.arena = &arena};
+    OK(dt_store_topic_ensure(store, S("a.b"), NULL, &err));
+    assert_int_equal(dt_store_topic_ensure(store, S("a_b"), NULL, &err), DT_INVALID);
     struct dt_topic t = {.name = S("c"), .kafka_topic = S("a_b"), .retention_ms = -1};
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &now, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(store, &t, false, NULL, &now, &err), DT_INVALID);
     t.kafka_topic = S("a.b"); /* the same Kafka topic is no clash */
-    put(rig, t, false);
+    put(t, false);
     t = (struct dt_topic){.name = S("a_b"), .kafka_topic = S("other"), .retention_ms = -1};
-    put(rig, t, false);
+    put(t, false);
     t.kafka_topic = DT_STR_NONE;
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &now, &err), DT_INVALID);
-    assert_true(dt_str_is(get(rig, S("a_b")).kafka_topic, "other"));
+    assert_int_equal(dt_store_topic_put(store, &t, false, NULL, &now, &err), DT_INVALID);
+    assert_true(dt_str_is(get(S("a_b")).kafka_topic, "other"));
     /* A topic may change between names that clash with none but its own. */
-    put(rig, (struct dt_topic){.name = S("x.y"), .retention_ms = -1}, false);
-    put(rig, (struct dt_topic){.name = S("x.y"), .kafka_topic = S("x_y"), .retention_ms = -1}, false);
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("duetime_results"), NULL, &err), DT_INVALID);
-    assert_int_equal(dt_store_topic_ensure(rig->store, S("duetime_results_rejected"), NULL, &err), DT_INVALID);
-    OK(dt_store_topic_ensure(rig->store, S("duetime_orders"), NULL, &err));
+    put((struct dt_topic){.name = S("x.y"), .retention_ms = -1}, false);
+    put((struct dt_topic){.name = S("x.y"), .kafka_topic = S("x_y"), .retention_ms = -1}, false);
+    assert_int_equal(dt_store_topic_ensure(store, S("duetime_results"), NULL, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_ensure(store, S("duetime_results_rejected"), NULL, &err), DT_INVALID);
+    OK(dt_store_topic_ensure(store, S("duetime_orders"), NULL, &err));
     t = (struct dt_topic){.name = S("d"), .kafka_topic = S("duetime.ledger"), .retention_ms = -1};
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &now, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(store, &t, false, NULL, &now, &err), DT_INVALID);
 }
 
 struct maker {
     pthread_t thread;
-    struct rig *rig;
     const char *name;
     dt_status status;
 };
@@ -170,11 +148,11 @@ struct maker {
 static void *ensure(void *arg)
 {
     struct maker *m = arg;
-    dt_store *store = NULL;
-    m->status = dt_store_new(&m->rig->fx.config, NULL, &store);
+    dt_store *own = NULL;
+    m->status = dt_store_new(&mysql_fixture.config, NULL, &own);
     if (!m->status)
-        m->status = dt_store_topic_ensure(store, dt_str(m->name), NULL, NULL);
-    dt_store_free(store);
+        m->status = dt_store_topic_ensure(own, dt_str(m->name), NULL, NULL);
+    dt_store_free(own);
     dt_db_thread_end();
     return NULL;
 }
@@ -187,7 +165,7 @@ RIG_TEST(one_of_two_clashing_topics_created_at_once_is_refused)
         int in = 0;
         for (int i = 0; i < 8; i++) {
             snprintf(names[i], sizeof names[i], "r%d%cx", round, i % 2 ? '.' : '_');
-            m[i] = (struct maker){.rig = rig, .name = names[i]};
+            m[i] = (struct maker){.name = names[i]};
             assert_int_equal(pthread_create(&m[i].thread, NULL, ensure, &m[i]), 0);
         }
         for (int i = 0; i < 8; i++) {
@@ -196,18 +174,17 @@ RIG_TEST(one_of_two_clashing_topics_created_at_once_is_refused)
             in += m[i].status == DT_OK;
         }
         assert_int_equal(in, 4); /* all of the one name, none of the other */
-        assert_int_equal(
-            mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics WHERE kafka_fold = 'r%d_x'", round), 1);
+        assert_sql_number(1, "SELECT COUNT(*) FROM topics WHERE kafka_fold = 'r%d_x'", round);
     }
 }
 
-static dt_status try_put(struct rig *rig, const char *name, const char *kafka_topic, struct dt_topic_terms *terms)
+static dt_status try_put(const char *name, const char *kafka_topic, struct dt_topic_terms *terms)
 {
-    struct dt_topic_now now = {.arena = &rig->arena};
+    struct dt_topic_now now = {.arena = &arena};
     struct dt_topic t = {.name = dt_str(name), .retention_ms = -1};
     if (kafka_topic)
         t.kafka_topic = dt_str(kafka_topic);
-    dt_status status = dt_store_topic_put(rig->store, &t, false, terms, &now, &err);
+    dt_status status = dt_store_topic_put(store, &t, false, terms, &now, &err);
     assert_true(status == DT_OK || status == DT_INVALID);
     return status;
 }
@@ -217,15 +194,15 @@ RIG_TEST(a_topic_is_stored_only_onto_the_version_that_was_read)
 {
     struct dt_topic_terms absent = {.of_version = true};
     struct dt_topic_terms read = {.of_version = true, .version = 1};
-    assert_int_equal(try_put(rig, "a", NULL, &read), DT_INVALID); /* there is none to have been read */
+    assert_int_equal(try_put("a", NULL, &read), DT_INVALID); /* there is none to have been read */
     assert_int_equal(read.refusal, DT_TOPIC_CHANGED);
-    assert_int_equal(try_put(rig, "a", NULL, &absent), DT_OK);
-    assert_int_equal(try_put(rig, "a", "b", &absent), DT_INVALID);
+    assert_int_equal(try_put("a", NULL, &absent), DT_OK);
+    assert_int_equal(try_put("a", "b", &absent), DT_INVALID);
     assert_int_equal(absent.refusal, DT_TOPIC_CHANGED);
-    assert_int_equal(try_put(rig, "a", "b", &read), DT_OK);
-    assert_int_equal(try_put(rig, "a", "c", &read), DT_INVALID);
+    assert_int_equal(try_put("a", "b", &read), DT_OK);
+    assert_int_equal(try_put("a", "c", &read), DT_INVALID);
     assert_int_equal(read.refusal, DT_TOPIC_CHANGED);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics WHERE kafka_topic = 'b'"), 1);
+    assert_sql_number(1, "SELECT COUNT(*) FROM topics WHERE kafka_topic = 'b'");
 }
 
 static const char *const internal[] = {
@@ -235,7 +212,7 @@ static const char *const internal[] = {
 RIG_TEST(a_check_refuses_internal_kafka_topics_in_manual_edits)
 {
     dt_db *db;
-    OK(dt_store_db(rig->store, &db, &err));
+    OK(dt_store_db(store, &db, &err));
     for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
         struct dt_str name = dt_str(internal[i]);
         assert_int_equal(dt_db_run(db, "INSERT INTO topics (name, created_at, updated_at) VALUES (?, 1, 1)",
@@ -246,21 +223,20 @@ RIG_TEST(a_check_refuses_internal_kafka_topics_in_manual_edits)
                       DT_PARAMS(DT_P_STR(name)), NULL, &err),
             DT_INVALID);
     }
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', 'x.y', 1, 1)");
+    run_sql("INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('t', 'x.y', 1, 1)");
 }
 
 RIG_TEST(a_kafka_topic_outside_the_prefixes_is_kept_but_cannot_be_set)
 {
     struct dt_topic_terms terms = {.foreign = true};
-    assert_int_equal(try_put(rig, "in.a", "out", &terms), DT_INVALID);
+    assert_int_equal(try_put("in.a", "out", &terms), DT_INVALID);
     assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
-    assert_int_equal(try_put(rig, "in.a", "out", NULL), DT_OK);
-    assert_int_equal(try_put(rig, "in.a", "out", &terms), DT_OK);
-    assert_int_equal(try_put(rig, "in.a", "other", &terms), DT_INVALID);
+    assert_int_equal(try_put("in.a", "out", NULL), DT_OK);
+    assert_int_equal(try_put("in.a", "out", &terms), DT_OK);
+    assert_int_equal(try_put("in.a", "other", &terms), DT_INVALID);
     /* What is not the maker's to name is no way to ask whether it is there. */
-    assert_int_equal(try_put(rig, "taken.x", NULL, NULL), DT_OK);
-    assert_int_equal(try_put(rig, "in.a", "taken_x", &terms), DT_INVALID);
+    assert_int_equal(try_put("taken.x", NULL, NULL), DT_OK);
+    assert_int_equal(try_put("in.a", "taken_x", &terms), DT_INVALID);
     assert_int_equal(terms.refusal, DT_TOPIC_FOREIGN);
 }
 
@@ -268,27 +244,27 @@ RIG_TEST(topics_are_counted_for_each_prefix_that_the_name_begins_with)
 {
     struct dt_topic_terms terms = {
         .prefix_topics_max = 2, .prefixes = (struct dt_str[]){S("in."), S("also-"), S("in.deep.")}, .n_prefixes = 3};
-    put(rig, (struct dt_topic){.name = S("in"), .retention_ms = -1}, false);
-    put(rig, (struct dt_topic){.name = S("in-x"), .retention_ms = -1}, false);
-    put(rig, (struct dt_topic){.name = S("in/"), .retention_ms = -1}, false);
-    assert_int_equal(try_put(rig, "in.a", NULL, &terms), DT_OK);
-    assert_int_equal(try_put(rig, "in.deep.z", NULL, &terms), DT_OK);
-    assert_int_equal(try_put(rig, "in.b", NULL, &terms), DT_INVALID);
+    put((struct dt_topic){.name = S("in"), .retention_ms = -1}, false);
+    put((struct dt_topic){.name = S("in-x"), .retention_ms = -1}, false);
+    put((struct dt_topic){.name = S("in/"), .retention_ms = -1}, false);
+    assert_int_equal(try_put("in.a", NULL, &terms), DT_OK);
+    assert_int_equal(try_put("in.deep.z", NULL, &terms), DT_OK);
+    assert_int_equal(try_put("in.b", NULL, &terms), DT_INVALID);
     assert_int_equal(terms.refusal, DT_TOPIC_PREFIX_LIMIT);
-    assert_int_equal(try_put(rig, "in.deep.y", NULL, &terms), DT_INVALID);
-    assert_int_equal(try_put(rig, "also-a", NULL, &terms), DT_OK);
-    assert_int_equal(try_put(rig, "in.a", "elsewhere", &terms), DT_OK);
+    assert_int_equal(try_put("in.deep.y", NULL, &terms), DT_INVALID);
+    assert_int_equal(try_put("also-a", NULL, &terms), DT_OK);
+    assert_int_equal(try_put("in.a", "elsewhere", &terms), DT_OK);
 }
 
 static void *ensure_bounded(void *arg)
 {
     struct maker *m = arg;
     struct dt_topic_terms terms = {.topics_max = 5};
-    dt_store *store = NULL;
-    m->status = dt_store_new(&m->rig->fx.config, NULL, &store);
+    dt_store *own = NULL;
+    m->status = dt_store_new(&mysql_fixture.config, NULL, &own);
     if (!m->status)
-        m->status = dt_store_topic_ensure(store, dt_str(m->name), &terms, NULL);
-    dt_store_free(store);
+        m->status = dt_store_topic_ensure(own, dt_str(m->name), &terms, NULL);
+    dt_store_free(own);
     dt_db_thread_end();
     return NULL;
 }
@@ -300,7 +276,7 @@ RIG_TEST(concurrent_creates_do_not_exceed_the_maximal_number_of_topics)
     int in = 0;
     for (int i = 0; i < 16; i++) {
         snprintf(names[i], sizeof names[i], "n%d", i);
-        m[i] = (struct maker){.rig = rig, .name = names[i]};
+        m[i] = (struct maker){.name = names[i]};
         assert_int_equal(pthread_create(&m[i].thread, NULL, ensure_bounded, &m[i]), 0);
     }
     for (int i = 0; i < 16; i++) {
@@ -309,16 +285,16 @@ RIG_TEST(concurrent_creates_do_not_exceed_the_maximal_number_of_topics)
         in += m[i].status == DT_OK;
     }
     assert_int_equal(in, 5);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics"), 5);
+    assert_sql_number(5, "SELECT COUNT(*) FROM topics");
 }
 
 /* The names of a page, and " >" and where it goes on. */
-static const char *names(struct rig *rig, struct dt_topic_filter filter)
+static const char *names(struct dt_topic_filter filter)
 {
     static char text[400];
     struct dt_topic_list topics;
     size_t k = 0;
-    OK(dt_store_topic_list(rig->store, &filter, &rig->arena, &topics, &err));
+    OK(dt_store_topic_list(store, &filter, &arena, &topics, &err));
     text[0] = '\0';
     for (size_t i = 0; i < topics.n; i++)
         k += (size_t)snprintf(text + k, sizeof text - k, "%s%.*s", i ? " " : "", (int)topics.v[i].name.n,
@@ -330,35 +306,35 @@ static const char *names(struct rig *rig, struct dt_topic_filter filter)
 
 RIG_TEST(the_list_of_topics_continues_after_a_name_in_byte_order)
 {
-    assert_string_equal(names(rig, (struct dt_topic_filter){.limit = 10}), "");
-    OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
-    OK(dt_store_topic_ensure(rig->store, S("B"), NULL, &err));
-    OK(dt_store_topic_ensure(rig->store, S("a-"), NULL, &err));
-    assert_string_equal(names(rig, (struct dt_topic_filter){.limit = 2}), "B a- >a-");
-    assert_string_equal(names(rig, (struct dt_topic_filter){.after = S("a-"), .limit = 2}), "b");
+    assert_string_equal(names((struct dt_topic_filter){.limit = 10}), "");
+    OK(dt_store_topic_ensure(store, S("b"), NULL, &err));
+    OK(dt_store_topic_ensure(store, S("B"), NULL, &err));
+    OK(dt_store_topic_ensure(store, S("a-"), NULL, &err));
+    assert_string_equal(names((struct dt_topic_filter){.limit = 2}), "B a- >a-");
+    assert_string_equal(names((struct dt_topic_filter){.after = S("a-"), .limit = 2}), "b");
 }
 
 RIG_TEST(a_list_with_prefixes_reads_no_other_topics)
 {
     static const char *const all[] = {"a", "in", "in-x", "in.a", "in.b", "in.b.c", "in0", "mail", "mailing", "z"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        OK(dt_store_topic_ensure(rig->store, dt_str(all[i]), NULL, &err));
+        OK(dt_store_topic_ensure(store, dt_str(all[i]), NULL, &err));
     struct dt_topic_filter f = {.bound = true, .limit = 10};
-    assert_string_equal(names(rig, f), "");
+    assert_string_equal(names(f), "");
     f.prefixes = (struct dt_str[]){S("")};
     f.n_prefixes = 1;
-    assert_string_equal(names(rig, f), "");
+    assert_string_equal(names(f), "");
     f.prefixes = (struct dt_str[]){S("mail"), S("in.b"), S("in."), S("in."), S("none."), S("")};
     f.n_prefixes = 6;
-    assert_string_equal(names(rig, f), "in.a in.b in.b.c mail mailing");
+    assert_string_equal(names(f), "in.a in.b in.b.c mail mailing");
     f.limit = 2;
-    assert_string_equal(names(rig, f), "in.a in.b >in.b");
+    assert_string_equal(names(f), "in.a in.b >in.b");
     f.after = S("in.b");
-    assert_string_equal(names(rig, f), "in.b.c mail >mail");
+    assert_string_equal(names(f), "in.b.c mail >mail");
     f.after = S("mail");
-    assert_string_equal(names(rig, f), "mailing");
+    assert_string_equal(names(f), "mailing");
     f.after = S("zz");
-    assert_string_equal(names(rig, f), "");
+    assert_string_equal(names(f), "");
 }
 
 RIG_TEST(a_page_reads_a_bounded_number_of_prefixes)
@@ -370,46 +346,44 @@ RIG_TEST(a_page_reads_a_bounded_number_of_prefixes)
         snprintf(texts[i], sizeof texts[i], "p%03d.", i);
         prefixes[i] = dt_str(texts[i]);
     }
-    OK(dt_store_topic_ensure(rig->store, S("p249.last"), NULL, &err));
-    assert_string_equal(names(rig, f), " >p099.\x7f");
+    OK(dt_store_topic_ensure(store, S("p249.last"), NULL, &err));
+    assert_string_equal(names(f), " >p099.\x7f");
     f.after = S("p099.\x7f");
-    assert_string_equal(names(rig, f), " >p199.\x7f");
+    assert_string_equal(names(f), " >p199.\x7f");
     f.after = S("p199.\x7f");
-    assert_string_equal(names(rig, f), "p249.last");
+    assert_string_equal(names(f), "p249.last");
 }
 
 /* A near job, due in so many ms; 0 = finished. */
-static void make_job(struct rig *rig, int id, const char *topic, const char *state, int due_in)
+static void make_job(int id, const char *topic, const char *state, int due_in)
 {
     char next[80] = "NULL";
     if (due_in)
         snprintf(next, sizeof next, DT_SQL_NOW_MS " + (%d)", due_in);
-    mysql_fixture_run(
-        &rig->fx,
-        "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-        "updated_at, leave_at, maker, digest, payload) VALUES (%d, '%s', '%s', 0, %s, 1, '', 1, 0, 0, 1, 0, '', '')",
-        id, topic, state, next);
+    run_sql("INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, "
+            "leave_at, maker, digest, payload) VALUES (%d, '%s', '%s', 0, %s, 1, '', 1, 0, 0, 1, 0, '', '')",
+            id, topic, state, next);
 }
 
 RIG_TEST(counts_and_the_oldest_overdue_job_are_read)
 {
     struct dt_topic_counts c;
-    OK(dt_store_topic_counts(rig->store, S("t"), &c, &err));
+    OK(dt_store_topic_counts(store, S("t"), &c, &err));
     assert_int_equal(c.by_state[DT_SCHEDULED], 0);
     assert_int_equal(c.oldest_overdue_ms, 0);
-    make_job(rig, 1, "t", "scheduled", -5000);
-    make_job(rig, 2, "t", "scheduled", 60000);
-    make_job(rig, 3, "u", "scheduled", -90000);
-    make_job(rig, 4, "t", "dispatched", -99000); /* waits for its acknowledgement: not overdue */
-    make_job(rig, 5, "t", "dead", 0);
-    assert_int_equal(mysql_fixture_audit(&rig->fx), 5);
-    OK(dt_store_topic_counts(rig->store, S("t"), &c, &err));
+    make_job(1, "t", "scheduled", -5000);
+    make_job(2, "t", "scheduled", 60000);
+    make_job(3, "u", "scheduled", -90000);
+    make_job(4, "t", "dispatched", -99000); /* waits for its acknowledgement: not overdue */
+    make_job(5, "t", "dead", 0);
+    assert_int_equal(mysql_fixture_audit(), 5);
+    OK(dt_store_topic_counts(store, S("t"), &c, &err));
     assert_int_equal(c.by_state[DT_SCHEDULED], 2);
     assert_int_equal(c.by_state[DT_DISPATCHED], 1);
     assert_int_equal(c.by_state[DT_SUCCEEDED], 0);
     assert_int_equal(c.by_state[DT_DEAD], 1);
     assert_in_range(c.oldest_overdue_ms, 5000, 60000);
-    OK(dt_store_topic_counts(rig->store, S("u"), &c, &err));
+    OK(dt_store_topic_counts(store, S("u"), &c, &err));
     assert_int_equal(c.by_state[DT_SCHEDULED], 1);
     assert_in_range(c.oldest_overdue_ms, 90000, 150000);
 }
@@ -419,18 +393,16 @@ RIG_TEST(shards_are_listed_with_the_reports_of_their_leaders)
     struct dt_shard_info *shards;
     struct dt_dispatchers dispatchers;
     size_t n;
-    mysql_fixture_run(&rig->fx,
-                      "UPDATE shards SET epoch = 9, owner = 'h:1', inflight = '[[1,2,3],[4,5,6]]' WHERE shard = 2");
-    mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'why', owner = 'h:2' WHERE shard = 3"); /* it is gone */
-    OK(dt_store_beat(rig->store,
+    run_sql("UPDATE shards SET epoch = 9, owner = 'h:1', inflight = '[[1,2,3],[4,5,6]]' WHERE shard = 2");
+    run_sql("UPDATE shards SET halted = 'why', owner = 'h:2' WHERE shard = 3"); /* it is gone */
+    OK(dt_store_beat(store,
                      &(struct dt_process){.id = 1, .dispatcher = true, .name = "h:1", .leads = "1,2", .waits = "kafka"},
                      &err));
-    OK(dt_store_beat(rig->store, &(struct dt_process){.id = 2, .dispatcher = true, .name = "h:2", .leads = "3"}, &err));
-    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001 WHERE id = 2");
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO shard_stats (shard, seen_at, epoch, waiting, overdue, oldest_due_at, drift_extra) "
-                      "VALUES (2, 77, 9, 'kafka', 5, 66, 4)");
-    OK(dt_store_shards(rig->store, &rig->arena, &shards, &n, &dispatchers, &err));
+    OK(dt_store_beat(store, &(struct dt_process){.id = 2, .dispatcher = true, .name = "h:2", .leads = "3"}, &err));
+    run_sql("UPDATE processes SET seen_at = seen_at - 4001 WHERE id = 2");
+    run_sql("INSERT INTO shard_stats (shard, seen_at, epoch, waiting, overdue, oldest_due_at, drift_extra) VALUES (2, "
+            "77, 9, 'kafka', 5, 66, 4)");
+    OK(dt_store_shards(store, &arena, &shards, &n, &dispatchers, &err));
     assert_int_equal(n, 4);
     assert_true(dispatchers.now_ms > INT64_C(1700000000000));
     assert_int_equal(dispatchers.n, 1); /* the other one was not seen for too long */
@@ -443,12 +415,9 @@ RIG_TEST(shards_are_listed_with_the_reports_of_their_leaders)
     assert_members(shards[2], (seen_at_ms, 77), (overdue, 5), (oldest_due_at_ms, 66), (drift_extra, 4));
     assert_true(dt_str_is(shards[3].halted, "why"));
     assert_null(shards[3].owner.p);
-    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001");
-    OK(dt_store_shards(rig->store, &rig->arena, &shards, &n, &dispatchers, &err));
+    run_sql("UPDATE processes SET seen_at = seen_at - 4001");
+    OK(dt_store_shards(store, &arena, &shards, &n, &dispatchers, &err));
     assert_null(shards[2].waiting.p); /* its leader, who said so, is gone */
-    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at + 4001 WHERE id = 1");
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT GROUP_CONCAT(shard) FROM v_shards WHERE owner IS NOT NULL"),
-                     2);
+    run_sql("UPDATE processes SET seen_at = seen_at + 4001 WHERE id = 1");
+    assert_sql_number(2, "SELECT GROUP_CONCAT(shard) FROM v_shards WHERE owner IS NOT NULL");
 }
-
-SUITE(NULL, NULL)

@@ -20,41 +20,41 @@ void mysql_fixture_ok(dt_status status, const struct dt_error *err, const char *
     }
 }
 
-void mysql_fixture_make(struct mysql_fixture *fx, const char *prefix)
+void mysql_fixture_make(const char *prefix)
 {
     struct dt_error err = {0};
-    memset(fx, 0, sizeof *fx);
-    MYSQL_FIXTURE_OK(dt_config_load(&fx->config, NULL, &err), &err);
-    snprintf(fx->database, sizeof fx->database, "%s", prefix);
+    memset(&mysql_fixture, 0, sizeof mysql_fixture);
+    MYSQL_FIXTURE_OK(dt_config_load(&mysql_fixture.config, NULL, &err), &err);
+    snprintf(mysql_fixture.database, sizeof mysql_fixture.database, "%s", prefix);
     mysql_begin();
-    MYSQL_FIXTURE_OK(dt_db_open(&fx->config, &fx->db, &err), &err);
+    MYSQL_FIXTURE_OK(dt_db_open(&mysql_fixture.config, &mysql_fixture.db, &err), &err);
 }
 
-void mysql_fixture_migrate(struct mysql_fixture *fx)
+void mysql_fixture_migrate(void)
 {
-    mysql_install((unsigned)fx->config.shards_count);
-    mysql_fixture_run(fx, "UPDATE shards SET ledger_offset = 0");
+    mysql_install((unsigned)mysql_fixture.config.shards_count);
+    run_sql("UPDATE shards SET ledger_offset = 0");
 }
 
-void mysql_fixture_drop(struct mysql_fixture *fx)
+void mysql_fixture_drop(void)
 {
-    dt_db_free(fx->db);
-    dt_config_clear(&fx->config);
-    fx->db = NULL;
+    dt_db_free(mysql_fixture.db);
+    dt_config_clear(&mysql_fixture.config);
+    mysql_fixture.db = NULL;
 }
 
-void mysql_fixture_kill_sessions(struct mysql_fixture *)
+void mysql_fixture_kill_sessions(void)
 {
     mysql_restart(now_us);
 }
 
 /* Only tests with their own threads call this, and they are left out here. */
-void mysql_fixture_await_statement(struct mysql_fixture *, const char *like)
+void mysql_fixture_await_statement(const char *like)
 {
     fail_msg("no session is at %s", like);
 }
 
-void mysql_fixture_await_lock_waits(struct mysql_fixture *, int64_t n)
+void mysql_fixture_await_lock_waits(int64_t n)
 {
     fail_msg("%lld transactions do not wait", (long long)n);
 }
@@ -100,11 +100,11 @@ static const char *keep_text(const char *text, size_t n)
     return strcpy(kept, sql);
 }
 
-static void wake(struct mysql_fixture *fx)
+static void wake(void)
 {
     struct dt_error err = {0};
-    if (!dt_db_alive(fx->db) || dt_db_ping(fx->db, NULL))
-        MYSQL_FIXTURE_OK(dt_db_reconnect(fx->db, &err), &err);
+    if (!dt_db_alive(mysql_fixture.db) || dt_db_ping(mysql_fixture.db, NULL))
+        MYSQL_FIXTURE_OK(dt_db_reconnect(mysql_fixture.db, &err), &err);
 }
 
 /* The end of a tuple or string that begins at p. */
@@ -121,10 +121,10 @@ static const char *behind_tuple(const char *p)
     return p;
 }
 
-static void run_statement(struct mysql_fixture *fx, const char *text, size_t n);
+static void run_statement(const char *text, size_t n);
 
 /* The engine inserts a row a statement, with its columns named. */
-static bool run_rows(struct mysql_fixture *fx, const char *sql)
+static bool run_rows(const char *sql)
 {
     static const char keys[] = "INSERT INTO job_keys VALUES ";
     char head[400], one[SQL_MAX];
@@ -143,35 +143,35 @@ static bool run_rows(struct mysql_fixture *fx, const char *sql)
     while (tuple < tail) {
         const char *end = behind_tuple(tuple);
         int n = snprintf(one, sizeof one, "%s%.*s %s", head, (int)(end - tuple), tuple, tail);
-        run_statement(fx, one, (size_t)n);
+        run_statement(one, (size_t)n);
         tuple = end + strspn(end, ", ");
     }
     return true;
 }
 
-static void run_one(struct mysql_fixture *fx, const char *text, size_t n)
+static void run_one(const char *text, size_t n)
 {
     for (; n && (*text == ' ' || *text == '\n'); n--)
         text++;
-    if (n && !run_rows(fx, keep_text(text, n)))
-        run_statement(fx, text, n);
+    if (n && !run_rows(keep_text(text, n)))
+        run_statement(text, n);
 }
 
-static void run_statement(struct mysql_fixture *fx, const char *text, size_t n)
+static void run_statement(const char *text, size_t n)
 {
     struct dt_error err = {0};
     const char *sql = keep_text(text, n);
     if (strcmp(sql, "START TRANSACTION") == 0)
-        MYSQL_FIXTURE_OK(dt_db_begin(fx->db, &err), &err);
+        MYSQL_FIXTURE_OK(dt_db_begin(mysql_fixture.db, &err), &err);
     else if (strcmp(sql, "ROLLBACK") == 0)
-        dt_db_rollback(fx->db);
+        dt_db_rollback(mysql_fixture.db);
     else if (strcmp(sql, "COMMIT") == 0)
-        MYSQL_FIXTURE_OK(dt_db_commit(fx->db, &err), &err);
+        MYSQL_FIXTURE_OK(dt_db_commit(mysql_fixture.db, &err), &err);
     else if (strncmp(sql, "SELECT", 6) == 0) {
-        MYSQL_FIXTURE_OK(dt_db_query(fx->db, sql, DT_NO_PARAMS, &err), &err);
-        MYSQL_FIXTURE_OK(dt_db_end(fx->db, &err), &err);
+        MYSQL_FIXTURE_OK(dt_db_query(mysql_fixture.db, sql, DT_NO_PARAMS, &err), &err);
+        MYSQL_FIXTURE_OK(dt_db_end(mysql_fixture.db, &err), &err);
     } else
-        MYSQL_FIXTURE_OK(dt_db_run(fx->db, sql, DT_NO_PARAMS, NULL, &err), &err);
+        MYSQL_FIXTURE_OK(dt_db_run(mysql_fixture.db, sql, DT_NO_PARAMS, NULL, &err), &err);
 }
 
 static void format(char sql[SQL_MAX], const char *fmt, va_list args) DT_PRINTF(2, 0);
@@ -181,22 +181,22 @@ static void format(char sql[SQL_MAX], const char *fmt, va_list args)
     assert_in_range(n, 1, SQL_MAX - 1);
 }
 
-void mysql_fixture_run(struct mysql_fixture *fx, const char *fmt, ...)
+void run_sql(const char *fmt, ...)
 {
     char sql[SQL_MAX];
     va_list args;
     va_start(args, fmt);
     format(sql, fmt, args);
     va_end(args);
-    wake(fx);
+    wake();
     for (char *at = sql, *end; *at; at = *end ? end + 1 : end) {
         end = strchr(at, ';');
         end = end ? end : at + strlen(at);
-        run_one(fx, at, (size_t)(end - at));
+        run_one(at, (size_t)(end - at));
     }
 }
 
-int64_t mysql_fixture_number(struct mysql_fixture *fx, const char *fmt, ...)
+int64_t sql_number(const char *fmt, ...)
 {
     char sql[SQL_MAX];
     struct dt_error err = {0};
@@ -204,10 +204,11 @@ int64_t mysql_fixture_number(struct mysql_fixture *fx, const char *fmt, ...)
     va_start(args, fmt);
     format(sql, fmt, args);
     va_end(args);
-    wake(fx);
-    MYSQL_FIXTURE_OK(dt_db_query(fx->db, keep_text(sql, strlen(sql)), DT_NO_PARAMS, &err), &err);
-    int64_t number = dt_db_next(fx->db) && !dt_db_is_null(fx->db, 0) ? dt_db_i64(fx->db, 0) : 0;
-    MYSQL_FIXTURE_OK(dt_db_end(fx->db, &err), &err);
+    wake();
+    MYSQL_FIXTURE_OK(dt_db_query(mysql_fixture.db, keep_text(sql, strlen(sql)), DT_NO_PARAMS, &err), &err);
+    int64_t number =
+        dt_db_next(mysql_fixture.db) && !dt_db_is_null(mysql_fixture.db, 0) ? dt_db_i64(mysql_fixture.db, 0) : 0;
+    MYSQL_FIXTURE_OK(dt_db_end(mysql_fixture.db, &err), &err);
     return number;
 }
 
@@ -234,7 +235,7 @@ static char take_separator(char *sql)
     return separator;
 }
 
-const char *mysql_fixture_text(struct mysql_fixture *fx, char *buf, size_t cap, const char *fmt, ...)
+const char *sql_text(char *buf, size_t cap, const char *fmt, ...)
 {
     char sql[SQL_MAX];
     struct dt_error err = {0};
@@ -244,19 +245,19 @@ const char *mysql_fixture_text(struct mysql_fixture *fx, char *buf, size_t cap, 
     format(sql, fmt, args);
     va_end(args);
     char separator = take_separator(sql);
-    wake(fx);
-    MYSQL_FIXTURE_OK(dt_db_query(fx->db, keep_text(sql, strlen(sql)), DT_NO_PARAMS, &err), &err);
+    wake();
+    MYSQL_FIXTURE_OK(dt_db_query(mysql_fixture.db, keep_text(sql, strlen(sql)), DT_NO_PARAMS, &err), &err);
     buf[0] = '\0';
-    if (dt_db_next(fx->db)) {
-        for (unsigned i = 0; i < (separator ? mysql_columns(fx->db) : 1); i++) {
-            if (dt_db_is_null(fx->db, i))
+    if (dt_db_next(mysql_fixture.db)) {
+        for (unsigned i = 0; i < (separator ? mysql_columns(mysql_fixture.db) : 1); i++) {
+            if (dt_db_is_null(mysql_fixture.db, i))
                 continue;
             if (n)
                 buf[n++] = separator;
-            n += write_cell(mysql_cell(fx->db, i), buf + n, cap - n);
+            n += write_cell(mysql_cell(mysql_fixture.db, i), buf + n, cap - n);
         }
     }
-    MYSQL_FIXTURE_OK(dt_db_end(fx->db, &err), &err);
+    MYSQL_FIXTURE_OK(dt_db_end(mysql_fixture.db, &err), &err);
     return buf;
 }
 

@@ -12,7 +12,6 @@
 enum { ROWS_MAX = 1200 };
 
 struct rig {
-    struct mysql_fixture fx;
     dt_store *store, *clocked; /* the second one knows the server's time */
     dt_refclock clock;
     struct dt_insert rows[ROWS_MAX];
@@ -24,13 +23,13 @@ struct rig {
 
 static inline void setup(struct rig *rig)
 {
-    mysql_fixture_make(&rig->fx, "insert");
-    rig->fx.config.mysql_lock_timeout = 1000;
-    rig->fx.config.mysql_idle_transaction_timeout = 2000;
-    mysql_fixture_migrate(&rig->fx);
-    rig->store = mysql_fixture_store(&rig->fx);
+    mysql_fixture_make("insert");
+    mysql_fixture.config.mysql_lock_timeout = 1000;
+    mysql_fixture.config.mysql_idle_transaction_timeout = 2000;
+    mysql_fixture_migrate();
+    rig->store = mysql_fixture_store();
     dt_refclock_init(&rig->clock, dt_clock_system());
-    MYSQL_FIXTURE_OK(dt_store_new(&rig->fx.config, &rig->clock, &rig->clocked), NULL);
+    MYSQL_FIXTURE_OK(dt_store_new(&mysql_fixture.config, &rig->clock, &rig->clocked), NULL);
 }
 
 static inline void teardown(struct rig *rig)
@@ -38,7 +37,7 @@ static inline void teardown(struct rig *rig)
     wire_heal();
     dt_store_free(rig->store);
     dt_store_free(rig->clocked);
-    mysql_fixture_drop(&rig->fx);
+    mysql_fixture_drop();
 }
 
 #define FAR_MS INT64_C(4000000000000)
@@ -70,12 +69,12 @@ static inline dt_status insert(struct rig *rig, struct dt_error *err)
     return dt_store_insert(rig->store, rig->ptr, rig->n, MAKER, &rig->created_ms, err);
 }
 
-static inline int64_t number(struct rig *rig, const char *sql)
+static inline int64_t number(const char *sql)
 {
-    return mysql_fixture_number(&rig->fx, "%s", sql);
+    return sql_number("%s", sql);
 }
 
-static inline int64_t job_of_key(struct rig *rig, const char *key)
+static inline int64_t job_of_key(const char *key)
 {
-    return mysql_fixture_number(&rig->fx, "SELECT job_id FROM job_keys WHERE topic = 't' AND job_key = '%s'", key);
+    return sql_number("SELECT job_id FROM job_keys WHERE topic = 't' AND job_key = '%s'", key);
 }

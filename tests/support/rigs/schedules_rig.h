@@ -76,7 +76,7 @@ static inline void set_paused(bool paused)
 
 static inline int64_t count(const char *where)
 {
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
+    return sql_number("SELECT COUNT(*) FROM jobs WHERE %s", where);
 }
 
 #define SCHEDULED "state = 'scheduled'"
@@ -87,22 +87,20 @@ static inline void assert_jobs(int64_t scheduled, int64_t withdrawn)
 {
     assert_int_equal(count(SCHEDULED), scheduled);
     assert_int_equal(count(WITHDRAWN), withdrawn);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_keys"), count("TRUE"));
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_sql_number(count("TRUE"), "SELECT COUNT(*) FROM job_keys");
+    assert_int_equal(mysql_fixture_audit(), 0);
 }
 
 /* Moves a schedule back: its next fire was so long ago, and it is to be looked at. */
 static inline void was_away(int64_t ms)
 {
-    mysql_fixture_run(&fx,
-                      "UPDATE schedules SET anchor_at = anchor_at - %lld; UPDATE schedule_fires SET next_fire_at = "
-                      "next_fire_at - %lld, last_fire_at = NULL, look_at = 1",
-                      (long long)ms, (long long)ms);
+    run_sql("UPDATE schedules SET anchor_at = anchor_at - %lld; UPDATE schedule_fires SET next_fire_at = next_fire_at "
+            "- %lld, last_fire_at = NULL, look_at = 1",
+            (long long)ms, (long long)ms);
 }
 
 static inline void wait_for_the_next_fire(void)
 {
-    while (mysql_fixture_number(&fx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) <= next_fire_at FROM "
-                                     "schedule_fires"))
+    while (sql_number("SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) <= next_fire_at FROM schedule_fires"))
         continue;
 }

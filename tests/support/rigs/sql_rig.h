@@ -5,14 +5,14 @@
 
 static char cell[4000];
 
-#define assert_sql(expected, ...) assert_string_equal(mysql_fixture_text(&fx, cell, sizeof cell, __VA_ARGS__), expected)
+#define assert_sql(expected, ...) assert_string_equal(sql_text(cell, sizeof cell, __VA_ARGS__), expected)
 
 /* What the mysql client, where operators type, shows of the first two columns: "a|b\nc|d\n". */
 static inline const char *answer(const char *sql)
 {
     char command[1000], row[1000];
     size_t at = 0;
-    const struct dt_config *c = &fx.config;
+    const struct dt_config *c = &mysql_fixture.config;
     char where[300];
     if (c->mysql_socket && *c->mysql_socket)
         snprintf(where, sizeof where, "--socket='%s'", c->mysql_socket);
@@ -21,7 +21,7 @@ static inline const char *answer(const char *sql)
     setenv("MYSQL_PWD", c->mysql_password ? c->mysql_password : "", 1);
     int n = snprintf(command, sizeof command,
                      "$(command -v mariadb || echo mysql) --no-defaults -N -B %s -u '%s' '%s' -e \"%s\"", where,
-                     c->mysql_user, fx.database, sql);
+                     c->mysql_user, mysql_fixture.database, sql);
     assert_in_range(n, 1, sizeof command - 1);
     FILE *client = popen(command, "r");
     assert_non_null(client);
@@ -40,13 +40,13 @@ static inline const char *answer(const char *sql)
 
 static inline dt_status by_hand(const char *sql)
 {
-    return dt_db_script(fx.db, dt_str(sql), &err);
+    return dt_db_script(mysql_fixture.db, dt_str(sql), &err);
 }
 
 static inline void process_leads(const char *name, unsigned shard)
 {
-    mysql_fixture_run(&fx,
-                      "REPLACE INTO processes (id, kind, name, started_at, seen_at, leads) VALUES (1, 'dispatcher', "
-                      "'%s', 1, " SQL_NOW " + 60000, '%u')",
-                      name, shard);
+    run_sql(
+        "REPLACE INTO processes (id, kind, name, started_at, seen_at, leads) VALUES (1, 'dispatcher', '%s', 1, " SQL_NOW
+        " + 60000, '%u')",
+        name, shard);
 }

@@ -4,6 +4,7 @@
 #include "support/suite.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,6 +158,7 @@ void suite_text_is(uintptr_t is, uintptr_t expected, const char *member, const c
 
 int suite_run(void (*setup)(void), void (*teardown)(void))
 {
+    signal(SIGPIPE, SIG_IGN); /* as the programs do */
     const char *seed = getenv("DUETIME_TEST_SEED");
     if (seed && *seed) {
         printf("the order is drawn from seed %s\n", seed);
@@ -165,4 +167,9 @@ int suite_run(void (*setup)(void), void (*teardown)(void))
     }
     group = (struct fixture){.setup = setup, .teardown = teardown};
     return _cmocka_run_group_tests(program_invocation_short_name, tests, n_tests, set_up_all, tear_down_all);
+}
+
+__attribute__((weak)) int main(void)
+{
+    return suite_run(NULL, NULL);
 }

@@ -32,5 +32,3 @@ TEST(an_attempt_shows_its_lateness_and_error)
                         "\"finished_at\":null,\"status\":\"succeeded\",\"http_status\":null,\"duration_ms\":null,"
                         "\"error\":null}");
 }
-
-SUITE(NULL, NULL)

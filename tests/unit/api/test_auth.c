@@ -176,5 +176,3 @@ RIG_TEST(tokens_are_long_and_differ)
     assert_string_not_equal(f->texts[0], f->texts[1]);
     assert_memory_not_equal(f->tokens[0].hash, f->tokens[1].hash, 32);
 }
-
-SUITE(NULL, NULL)

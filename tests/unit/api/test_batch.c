@@ -201,5 +201,3 @@ RIG_TEST(copied_elements_no_longer_need_their_text)
     dt_batch_release(batch);
     request_clear(&req);
 }
-
-SUITE(NULL, NULL)

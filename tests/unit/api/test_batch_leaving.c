@@ -373,5 +373,3 @@ RIG_TEST(the_number_of_paused_batches_of_a_token_is_bounded)
     answer_and_end(&req[0], first);
     assert_int_equal(places_left, 1);
 }
-
-SUITE(NULL, NULL)

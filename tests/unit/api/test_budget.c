@@ -145,5 +145,3 @@ TEST(threads_share_a_budget_without_losing_a_byte)
         pthread_join(threads[i], NULL);
     assert_int_equal(dt_budget_held(&budget), 0);
 }
-
-SUITE(NULL, NULL)

@@ -164,5 +164,3 @@ TEST(every_row_of_the_command_table_is_complete)
         }
     }
 }
-
-SUITE(NULL, NULL)

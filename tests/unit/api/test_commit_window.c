@@ -82,5 +82,3 @@ TEST(the_end_of_one_commit_does_not_end_the_other)
     dt_commit_window_ended(&g, 40, 1500, 3, 2500);
     assert_int_equal(dt_commit_window_begin_at(&g, 3), 3000);
 }
-
-SUITE(NULL, NULL)

@@ -135,5 +135,3 @@ CURSOR_TEST(the_position_in_a_cursor_may_be_empty_or_long)
         assert_memory_equal(position.p, longest, n);
     }
 }
-
-SUITE(NULL, NULL)

@@ -94,5 +94,3 @@ FRESH_TEST(headers_that_a_callback_cannot_carry_are_noted)
     assert_int_equal(patch("{\"headers\":{\"host\":\"3\"}}"), DT_OK);
     assert_str(patched.header_fault.name, "host");
 }
-
-SUITE(NULL, NULL)

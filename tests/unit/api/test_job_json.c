@@ -174,5 +174,3 @@ RIG_TEST(base64_that_is_not_canonical_is_refused)
         if (dt_base64_decode(dt_str(bad[i]), out, &n))
             fail_msg("%s was taken", bad[i]);
 }
-
-SUITE(NULL, NULL)

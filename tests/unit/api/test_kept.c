@@ -94,5 +94,3 @@ TEST(the_oldest_answer_is_replaced)
     assert_int_equal(asked(kept, "a", 1000), DT_KEPT + 2);
     dt_kept_free(kept);
 }
-
-SUITE(NULL, NULL)

@@ -310,5 +310,3 @@ TEST(a_token_without_a_pending_quota_is_not_counted)
     assert_false(dt_meter_wants_pending(meter));
     dt_meter_free(meter);
 }
-
-SUITE(NULL, NULL)

@@ -94,5 +94,3 @@ TEST(an_origin_matches_only_its_own_host)
         if (dt_origin_is_host(dt_str(rows[i].origin), dt_str(rows[i].host)) != rows[i].same)
             fail_msg("%s of %s", rows[i].origin, rows[i].host);
 }
-
-SUITE(NULL, NULL)

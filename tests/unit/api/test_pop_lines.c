@@ -185,5 +185,3 @@ FRESH_TEST(test_a_line_that_ends_while_it_is_ready_is_not_served)
     assert_true(is_next(0, B));
     assert_null(dt_pop_lines_next_ready(&lines, 0));
 }
-
-SUITE(NULL, NULL)

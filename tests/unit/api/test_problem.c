@@ -111,5 +111,3 @@ TEST(only_503_has_retry_after)
                          dt_problem_http_status(type) == 503);
     }
 }
-
-SUITE(NULL, NULL)

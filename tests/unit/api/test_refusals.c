@@ -39,5 +39,3 @@ TEST(a_pause_is_bounded_and_refusals_are_forgotten_within_seconds)
     assert_int_equal(dt_refusals_add(&refusals, DT_REFUSED_BURST, paid_us), 0);
     assert_int_equal(dt_refusals_add(&refusals, 1, paid_us), ELEMENT);
 }
-
-SUITE(NULL, NULL)

@@ -207,5 +207,3 @@ TEST(every_route_of_the_api_is_found_by_its_own_path)
     }
     dt_router_free(router);
 }
-
-SUITE(NULL, NULL)

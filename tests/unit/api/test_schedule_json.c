@@ -15,5 +15,3 @@ TEST(a_schedule_name_has_letters_digits_and_three_other_characters)
     assert_non_null(dt_schedule_name_check(DT_STR_LIT("a b")));
     assert_non_null(dt_schedule_name_check(DT_STR_LIT("a/b")));
 }
-
-SUITE(NULL, NULL)

@@ -243,5 +243,3 @@ FRESH_TEST(work_that_takes_longer_than_two_thirds_of_a_wait_counts_as_stalled)
     dt_session_end(&session);
     assert_false(dt_session_stalled(&session));
 }
-
-SUITE(NULL, NULL)

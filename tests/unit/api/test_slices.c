@@ -91,5 +91,3 @@ TEST(stopping_runs_queued_slices_and_refuses_new_ones)
     assert_int_equal(late.done, 0);
     dt_workers_free(pool);
 }
-
-SUITE(NULL, NULL)

@@ -179,5 +179,3 @@ RIG_TEST(a_topic_that_is_not_enabled_is_refused)
     assert_int_equal(topic(f, "{\"delivery\":\"http\"}", &t), DT_INVALID);
     assert_string_equal(pointers(f), "/delivery");
 }
-
-SUITE(NULL, NULL)

@@ -226,5 +226,3 @@ FRESH_TEST(without_snapshots_a_due_job_waits_for_a_leader)
     assert_string_equal(dt_waiting_for(&w, &due), "leader");
     assert_string_equal(dt_waiting_for(&w, &sent), "ack");
 }
-
-SUITE(NULL, NULL)

@@ -72,5 +72,3 @@ TEST(an_answer_that_skipped_the_tenant_check_aborts_the_process)
     assert_false(dies(DT_WALL_NOTHING, 200, false, DT_STR_NONE));
     assert_true(dies(DT_WALL_NOTHING, 200, true, DT_STR_NONE)); /* the handler and its column contradict each other */
 }
-
-SUITE(NULL, NULL)

@@ -622,5 +622,3 @@ FRESH_TEST(a_pool_that_cannot_start_releases_everything)
     assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_NOMEM);
     assert_members(*rig, (pool, NULL), (sessions, 0));
 }
-
-SUITE(NULL, NULL)

@@ -152,5 +152,3 @@ FRESH_TEST(if_two_threads_fail_the_hook_is_called_once)
 {
     assert_int_equal(signal_of(break_in_two_threads), SIGABRT);
 }
-
-SUITE(NULL, NULL)

@@ -354,5 +354,3 @@ TEST(chores_continue_if_no_further_thread_can_be_started)
     assert_int_equal(opened, 1);
     assert_int_equal(closed, 1);
 }
-
-SUITE(NULL, NULL)

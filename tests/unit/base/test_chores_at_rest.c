@@ -74,5 +74,3 @@ TEST(threads_are_started_for_ticks_and_end_when_idle)
     dt_chores_stop(chores);
     assert_int_equal(closed, opened);
 }
-
-SUITE(NULL, NULL)

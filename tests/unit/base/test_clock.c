@@ -270,5 +270,3 @@ TEST(a_wait_on_a_condition_ends_at_its_time_and_not_before)
     assert_false(dt_clock_wait(&wake, &lock, 0));
     pthread_mutex_unlock(&lock);
 }
-
-SUITE(NULL, NULL)

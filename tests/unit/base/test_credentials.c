@@ -112,5 +112,3 @@ FOLDER_TEST(the_sample_can_be_read_back_and_configures_only_mysql)
                    (mysql_host, "127.0.0.1"), (http_port, 8080));
     dt_config_clear(&config);
 }
-
-SUITE(NULL, NULL)

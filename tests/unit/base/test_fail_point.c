@@ -325,5 +325,3 @@ TEST(fail_points_do_nothing_in_a_build_without_them)
 }
 
 #endif
-
-SUITE(NULL, NULL)

@@ -256,5 +256,3 @@ TEST(an_amount_above_the_total_is_admitted_when_everything_is_free)
     assert_false(dt_shares_take(&bytes, 1, 50, 0));
     dt_shares_clear(&bytes);
 }
-
-SUITE(NULL, NULL)

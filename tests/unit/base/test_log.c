@@ -234,5 +234,3 @@ CAUGHT_TEST(a_limited_line_names_its_topic)
     assert_string_equal(behind_time(written()),
                         "level=warn component=callbacks msg=\"no report\" topic=orders suppressed=0 job=7\n");
 }
-
-SUITE(NULL, NULL)

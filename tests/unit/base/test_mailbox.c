@@ -188,5 +188,3 @@ BOX_TEST(a_signal_outside_the_mask_does_not_wake_a_pause)
     pthread_join(thread, NULL);
     assert_in_range(sleeper.woken, 0, 20);
 }
-
-SUITE(NULL, NULL)

@@ -161,5 +161,3 @@ EACH_CALL_TEST(out_of_memory_a_wake_channel_is_started_or_fails)
         dt_wake_stop(wake);
     return status;
 }
-
-SUITE(NULL, NULL)

@@ -298,5 +298,3 @@ TEST(out_of_memory_a_body_is_decoded_with_all_its_faults_or_fails)
     assert_true(all_faults >= 4);
     at_each_call(decode_what_is_no_job);
 }
-
-SUITE(NULL, NULL)

@@ -213,5 +213,3 @@ CAUGHT_TEST(concurrent_threads_count_their_parts_correctly)
     meets(100 * S, &part, DT_OUTAGE_MYSQL);
     assert_int_equal(lines_with("parts=1 "), lines_with("begins=true"));
 }
-
-SUITE(NULL, NULL)

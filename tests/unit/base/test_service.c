@@ -160,5 +160,3 @@ TEST(a_program_that_does_not_exit_by_itself_is_stopped_in_order)
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
 }
-
-SUITE(NULL, NULL)

@@ -50,5 +50,3 @@ TEST(a_text_that_is_too_long_is_cut_and_terminated)
     assert_int_equal(dt_fail(&err, DT_INVALID, "%s", text), DT_INVALID);
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
-
-SUITE(NULL, NULL)

@@ -225,5 +225,3 @@ TEST(two_texts_are_joined_and_terminated)
     assert_int_equal(dt_arena_join(&arena, DT_STR_LIT("ce-"), DT_STR_LIT("id")).n, 5);
     assert_string_equal(dt_arena_join(&arena, DT_STR_LIT(""), DT_STR_LIT("")).p, "");
 }
-
-SUITE(NULL, NULL)

@@ -138,5 +138,3 @@ TEST(a_detached_thread_runs)
     assert_true(dt_thread_start_detached(signal_one, mailbox));
     assert_int_equal(dt_mailbox_wait(mailbox, dt_clock_mono_us(dt_clock_system()) + 60000000), 1);
 }
-
-SUITE(NULL, NULL)

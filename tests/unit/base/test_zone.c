@@ -171,5 +171,3 @@ TEST(a_new_file_is_noticed_and_holders_keep_the_old_zone)
     free(berlin);
     free(tokyo);
 }
-
-SUITE(NULL, NULL)

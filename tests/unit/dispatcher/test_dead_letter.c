@@ -54,5 +54,3 @@ TEST(a_dead_letter_carries_the_payload)
         carried |= memcmp(message.value.p + i, "{\"order\":42}", 12) == 0;
     assert_true(carried);
 }
-
-SUITE(NULL, NULL)

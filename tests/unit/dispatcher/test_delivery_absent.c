@@ -83,5 +83,3 @@ FRESH_TEST(an_idle_delivery_without_kafka_has_nothing_to_close)
     assert_false(dt_delivery_finding_out(delivery));
     assert_false(dt_delivery_resolve(delivery));
 }
-
-SUITE(NULL, NULL)

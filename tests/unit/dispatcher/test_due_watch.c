@@ -333,5 +333,3 @@ FRESH_TEST(with_an_index_there_is_no_watch)
     assert_null(watch);
     assert_false(dt_due_watch_hears(watch));
 }
-
-SUITE(NULL, NULL)

@@ -378,5 +378,3 @@ STARTED_TEST(a_handle_without_answers_is_replaced_and_lists_are_read_again)
     step(e);
     assert_int_equal(fake.reopened, 1);
 }
-
-SUITE(NULL, NULL)

@@ -425,5 +425,3 @@ STARTED_TEST(an_idle_elector_sends_one_order_per_period)
     assert_int_equal(fake.asked - asked, 10);
     assert_true(now_us >= 1000000000 + 10 * PERIOD_US);
 }
-
-SUITE(NULL, NULL)

@@ -217,5 +217,3 @@ TEST(joins_and_leaves_keep_the_balance_and_move_as_few_shards_as_possible)
         }
     }
 }
-
-SUITE(NULL, NULL)

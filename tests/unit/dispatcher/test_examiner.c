@@ -98,5 +98,3 @@ TEST(without_findings_an_examiner_writes_eight_rows_an_hour_at_most)
     assert_in_range(puts_in(3700, 0), 5, 8);
     assert_int_equal(fake.findings, 0);
 }
-
-SUITE(NULL, NULL)

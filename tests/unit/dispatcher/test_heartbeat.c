@@ -465,5 +465,3 @@ FRESH_TEST(without_a_heartbeat_calls_do_nothing)
     assert_false(dt_heartbeat_owed(NULL, "a:1"));
     dt_heartbeat_stop(NULL);
 }
-
-SUITE(NULL, NULL)

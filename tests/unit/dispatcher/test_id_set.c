@@ -49,5 +49,3 @@ TEST(a_full_set_says_so_and_keeps_its_ids)
         assert_true(dt_id_set_has(&set, DAY + i));
     dt_id_set_clear(&set);
 }
-
-SUITE(NULL, NULL)

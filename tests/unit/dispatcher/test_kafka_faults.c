@@ -493,5 +493,3 @@ START_TEST(a_group_whose_coordinator_has_moved_is_asked_again)
              print_error("%s\n", err.text));
     dt_result_lag_free(lag);
 }
-
-SUITE(NULL, NULL)

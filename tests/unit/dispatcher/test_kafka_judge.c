@@ -98,5 +98,3 @@ TEST(topics_of_jobs_are_checked_too_and_reported_missing_only_if_not_creatable)
     refused.status = DT_UNAVAILABLE;
     assert_false(judge_asked(refused, 3));
 }
-
-SUITE(NULL, NULL)

@@ -127,5 +127,3 @@ FRESH_TEST(invalid_settings_leave_the_running_ones_unchanged)
     assert_string_equal(dt_properties_find(config.kafka_client, "client.rack")->value, "two");
     dt_properties_free(fresh.kafka_client);
 }
-
-SUITE(NULL, NULL)

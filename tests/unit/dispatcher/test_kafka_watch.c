@@ -88,5 +88,3 @@ FRESH_TEST(with_too_many_connections_any_closed_one_counts)
     assert_int_equal(dt_kafka_watch_close_socket(&watch, open("/dev/null", O_RDONLY | O_CLOEXEC)), 0);
     assert_true(dt_kafka_watch_broken(&watch));
 }
-
-SUITE(NULL, NULL)

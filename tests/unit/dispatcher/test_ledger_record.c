@@ -290,5 +290,3 @@ RIG_TEST(a_restarted_reading_starts_from_a_clean_view)
     assert_false(feed_barrier(rig, 18, 77));
     assert_members(rig->view, (batches, 1), (strangers, 0));
 }
-
-SUITE(NULL, NULL)

@@ -322,5 +322,3 @@ RIG_TEST(the_next_leadership_has_no_running_trim_request)
     assert_int_equal(trim(rig), DT_OK); /* nor what was done before */
     assert_int_equal(fake.started, 3);
 }
-
-SUITE(NULL, NULL)

@@ -66,5 +66,3 @@ FRESH_TEST(the_number_of_cached_topics_is_bounded)
     assert_true(dt_limit_memory_allowed(&memory, dt_str(name), 1) == SIZE_MAX);
     assert_int_equal(dt_limit_memory_allowed(&memory, DT_STR_LIT("t7"), 1), 0);
 }
-
-SUITE(NULL, NULL)

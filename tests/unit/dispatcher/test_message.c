@@ -139,5 +139,3 @@ RIG_TEST(a_dead_letter_has_the_key_that_its_job_had)
     assert_int_equal(dt_message_of_notice(&notice, "duetime", &rig->from.arena, &rig->message), DT_OK);
     assert_true(dt_str_is(rig->message.key, "customer-7"));
 }
-
-SUITE(NULL, NULL)

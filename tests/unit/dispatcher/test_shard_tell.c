@@ -331,5 +331,3 @@ FRESH_TEST(only_the_set_of_a_shard_that_is_not_needed_any_more_is_dropped)
     dt_shard_leave_index(l);
     assert_int_equal(fake.untold, 0);
 }
-
-SUITE(NULL, NULL)

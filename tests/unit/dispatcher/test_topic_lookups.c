@@ -350,5 +350,3 @@ RIG_TEST(every_requested_topic_is_reported_with_its_last_answer)
     dt_kafka_admin_tell_asked(&r->admin, hear, &heard); /* which wants it to be looked up */
     await_requests(3);
 }
-
-SUITE(NULL, NULL)

@@ -74,5 +74,3 @@ TEST(topics_beyond_the_capacity_are_not_cached)
     assert_false(dt_topic_memory_find(&memory, DT_TOPIC_MEMORY_TOPICS + 1, &topic, &names_host));
     dt_topic_memory_clear(&memory);
 }
-
-SUITE(NULL, NULL)

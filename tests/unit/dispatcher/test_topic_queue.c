@@ -187,5 +187,3 @@ FRESH_TEST(an_invalid_name_is_not_queued)
     assert_int_equal(add("."), DT_OK);
     assert_int_equal(dt_topic_queue_length(queue), 3);
 }
-
-SUITE(NULL, NULL)

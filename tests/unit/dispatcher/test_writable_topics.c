@@ -268,5 +268,3 @@ FRESH_TEST(the_states_of_topics_are_independent)
     assert_false(dt_writable_topics_sent(known, DT_STR_LIT("other")));
     assert_int_equal(dt_writable_topics_unwritable(known), 1);
 }
-
-SUITE(NULL, NULL)

@@ -99,5 +99,3 @@ FRESH_TEST(each_kind_has_a_name)
     assert_null(dt_alert_kind_name((enum dt_alert_kind)0));
     assert_null(dt_alert_kind_name(DT_ALERT_KINDS_END));
 }
-
-SUITE(NULL, NULL)

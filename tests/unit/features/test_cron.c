@@ -183,5 +183,3 @@ TEST(rare_days_are_found_at_once)
     };
     CHECK(rows);
 }
-
-SUITE(NULL, NULL)

@@ -154,5 +154,3 @@ TEST(utc_has_no_changes)
     };
     CHECK(rows);
 }
-
-SUITE(NULL, NULL)

@@ -242,5 +242,3 @@ TEST(the_action_of_a_finding_names_its_subject)
     expect(&e, "shard-halted|shard 2|why");
     assert_non_null(strstr(action, "dt_clear_halt(2, 'resend', NULL)"));
 }
-
-SUITE(NULL, NULL)

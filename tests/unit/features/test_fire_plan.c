@@ -189,5 +189,3 @@ TEST(only_due_fires_are_planned_if_asked)
         assert_int_equal(s.next_fire_ms, NOW + 1);
     }
 }
-
-SUITE(NULL, NULL)

@@ -76,5 +76,3 @@ TEST(jitter_is_within_its_bound_and_always_the_same)
     assert_int_equal(high, 100);
     assert_int_equal(dt_recurrence_jitter_ms(dt_str("nightly"), 5, 0), 0);
 }
-
-SUITE(NULL, NULL)

@@ -113,5 +113,3 @@ TEST(an_unreachable_server_is_reported_with_the_reason)
     dt_link_free(link);
     dt_endpoints_free(endpoints, n);
 }
-
-SUITE(NULL, NULL)

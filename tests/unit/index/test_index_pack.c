@@ -253,5 +253,3 @@ TEST(a_list_sorted_except_for_its_last_item_is_sorted_by_one_call)
             assert_int_equal(items[i].ref, i - 1);
     }
 }
-
-SUITE(NULL, NULL)

@@ -55,5 +55,3 @@ TEST(reserved_headers_are_refused_where_they_would_be_sent)
     assert_string_equal(misfit(&with_url, asked), "/headers");
     assert_null(misfit(&kafka, asked));
 }
-
-SUITE(NULL, NULL)

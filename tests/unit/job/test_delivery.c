@@ -17,5 +17,3 @@ TEST(only_kafka_is_listed_for_a_batch)
     assert_int_equal(dt_delivery_dealing(DT_DELIVERY_HTTP), DT_DEALING_HANDS);
     assert_int_equal(dt_delivery_dealing(DT_DELIVERY_PULL), DT_DEALING_OFFERS);
 }
-
-SUITE(NULL, NULL)

@@ -41,5 +41,3 @@ TEST(the_schedule_name_ends_at_the_last_at_sign)
     assert_false(dt_fire_key_split(DT_STR_LIT("a@7x"), &name));
     assert_false(dt_fire_key_split(DT_STR_LIT("7"), &name));
 }
-
-SUITE(NULL, NULL)

@@ -180,5 +180,3 @@ TEST(formatting_by_id_does_not_reorder_the_list)
     assert_int_equal(dt_inflight_format_by_id(NULL, 0, &text), DT_OK);
     assert_true(dt_str_is(dt_strbuf_str(&text), "[]"));
 }
-
-SUITE(NULL, NULL)

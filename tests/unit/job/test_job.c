@@ -106,5 +106,3 @@ TEST(the_near_end_is_the_end_of_the_day_in_48_hours)
     assert_int_equal(dt_near_end_ms(at("2026-11-22T00:00:00Z")), at("2026-11-25T00:00:00Z"));
     assert_int_equal(dt_near_end_ms(at("1960-02-27T12:00:00Z")), at("1960-03-01T00:00:00Z"));
 }
-
-SUITE(NULL, NULL)

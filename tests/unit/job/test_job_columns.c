@@ -188,5 +188,3 @@ TEST(nothing_is_lost_on_the_way_to_history_and_back)
         assert_in_range(named(dt_sql_bring_back_job, columns[i].name), 2, 4);
     }
 }
-
-SUITE(NULL, NULL)

@@ -303,5 +303,3 @@ TEST(every_combination_follows_the_rules)
                                     judge(&c);
     assert_int_equal(judged, 5 * 9 * 8 * 3 * 4 * 2 * 3 * 2);
 }
-
-SUITE(NULL, NULL)

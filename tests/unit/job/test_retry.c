@@ -117,5 +117,3 @@ TEST(a_schedule_is_shown_in_short_forms_that_can_be_read_back)
         assert_string_equal(out.p, rows[i].shown);
     }
 }
-
-SUITE(NULL, NULL)

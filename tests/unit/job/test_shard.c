@@ -141,5 +141,3 @@ TEST(a_single_endpoint_gets_all_shards_and_duplicates_are_ignored)
         assert_int_equal(dt_rendezvous(shard, twins, 2), 0);
     }
 }
-
-SUITE(NULL, NULL)

@@ -48,5 +48,3 @@ TEST(only_errors_about_row_contents_are_the_callers_fault)
         }
     }
 }
-
-SUITE(NULL, NULL)

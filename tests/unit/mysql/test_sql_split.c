@@ -26,5 +26,3 @@ TEST(a_delimiter_line_changes_what_ends_a_statement)
 {
     EXPECT("A;\nDELIMITER $$\nCREATE x BEGIN\n  a;\nEND$$\nDELIMITER ;\nB;\n", "A", "CREATE x BEGIN\n  a;\nEND", "B");
 }
-
-SUITE(NULL, NULL)

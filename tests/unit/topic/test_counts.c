@@ -126,5 +126,3 @@ TEST(topics_with_a_common_prefix_are_distinct)
     assert_true(dt_str_is(counts.v[2].topic, "abc") && dt_str_is(counts.v[3].topic, "b"));
     dt_counts_clear(&counts);
 }
-
-SUITE(NULL, NULL)

@@ -91,5 +91,3 @@ FRESH_TEST(many_prefixes_are_supported)
     assert_int_equal(owner_of(&owners, "p100.x"), owner_of(&owners, "p399.x"));
     assert_true(owner_of(&owners, "p100.x") > 0);
 }
-
-SUITE(NULL, NULL)

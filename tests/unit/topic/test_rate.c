@@ -149,5 +149,3 @@ TEST(a_clock_set_back_does_not_block_a_rate_for_long)
     assert_int_equal(dt_rate_room(&rate, NOW - 3600000), 0);
     assert_int_equal(dt_rate_room(&rate, NOW - 3600000 + 100), 1);
 }
-
-SUITE(NULL, NULL)

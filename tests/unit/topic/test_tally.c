@@ -94,5 +94,3 @@ TEST(percentiles_are_within_their_bucket)
     assert_true(dt_lateness_ms(buckets, 3, 0.995) > 20);
     assert_float_equal(dt_lateness_ms(buckets, 3, 1), 600000, 0.001);
 }
-
-SUITE(NULL, NULL)

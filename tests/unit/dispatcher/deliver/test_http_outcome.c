@@ -287,5 +287,3 @@ FRESH_TEST(a_message_has_500_bytes_of_valid_text)
     message = dt_http_message(DT_STR_NONE, &arena);
     assert_string_equal(message.p, "");
 }
-
-SUITE(NULL, NULL)

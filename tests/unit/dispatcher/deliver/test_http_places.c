@@ -458,5 +458,3 @@ FRESH_TEST(a_repeated_url_has_the_same_host)
     assert_key(&last, longest, "http://c:80");
     assert_key(&last, longest, "http://c:80");
 }
-
-SUITE(NULL, NULL)

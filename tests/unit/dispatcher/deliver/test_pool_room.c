@@ -83,5 +83,3 @@ FRESH_TEST(half_of_a_hosts_places_wake_a_leader)
     assert_true(dt_pool_told_lately(&hands));
     assert_false(dt_pool_came_back(&hands, 0)); /* nobody waits */
 }
-
-SUITE(NULL, NULL)

@@ -183,5 +183,3 @@ RIG_TEST(many_headers_are_all_sent)
     assert_int_equal(rig->request.n_headers, own + 100);
     assert_header(rig, "h99", "99");
 }
-
-SUITE(NULL, NULL)

@@ -119,5 +119,3 @@ FRESH_TEST(the_reader_ahead_advances_when_it_has_skipped_jobs_of_thousands_of_qu
     }
     assert_in_range(both, 0, OTHERS / 50);
 }
-
-SUITE(NULL, NULL)

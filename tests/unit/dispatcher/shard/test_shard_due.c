@@ -678,5 +678,3 @@ FRESH_TEST(the_host_of_a_job_that_waits_for_a_place_is_read_each_time)
     claim(each);
     assert_int_equal(fake.topics_asked, 2);
 }
-
-SUITE(NULL, NULL)

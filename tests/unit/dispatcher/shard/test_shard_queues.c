@@ -226,5 +226,3 @@ RIG_TEST(a_paused_topic_is_closed_and_its_timeouts_are_not)
     assert_int_equal(n_parked("t01~"), 300 - (BATCH - 1));
     assert_int_equal(held(rig, "t01~")->closed, DT_CLOSED_NOT);
 }
-
-SUITE(NULL, NULL)

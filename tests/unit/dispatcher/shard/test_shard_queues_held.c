@@ -347,5 +347,3 @@ RIG_TEST(the_topics_of_the_next_claim_are_looked_up_again)
     due_scan(rig);
     assert_int_equal(fake.ids_asked, 150);
 }
-
-SUITE(NULL, NULL)
