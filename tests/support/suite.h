@@ -26,6 +26,14 @@ extern void *suite_state;
 /* An arena, a text: empty here, and cleared at the end of the block. */
 #define ARENA(name)  __attribute__((cleanup(dt_arena_clear))) struct dt_arena name = {0}
 #define STRBUF(name) __attribute__((cleanup(dt_strbuf_clear))) struct dt_strbuf name = {0}
+/* OWNED(struct dt_config, config, dt_config_clear) = …: cleared by that function at the end of the block. For a pointer,
+ * FREED_AT(dt_store *, dt_store_free) defines dt_store_free_at. */
+#define OWNED(type, name, end) __attribute__((cleanup(end))) type name
+#define FREED_AT(type, end)                                                                                            \
+    static inline void end##_at(type *owned)                                                                           \
+    {                                                                                                                  \
+        end(*owned);                                                                                                   \
+    }
 
 /* At the end of a suite that sets something up for all its tests. A suite without it needs no main(). */
 #define SUITE(setup, teardown)                                                                                         \

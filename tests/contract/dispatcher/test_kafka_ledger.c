@@ -41,26 +41,24 @@ RIG_TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier)
 {
     struct look l = {.barrier = "barrier"};
     int64_t offset, next = -1;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(send_one(p, "18", "x", &(int64_t){0}, &err), &err); /* after the barrier: not looked at */
     KAFKA_FIXTURE_OK(read_ledger(0, WAIT_MS, NULL, &l, &next, &err), &err);
     assert_string_equal(l.seen, "batch=17 barrier=t");
     assert_int_equal(next, offset + 1);
-    dt_producer_free(p);
 }
 
 RIG_TEST(reading_starts_at_the_given_offset)
 {
     struct look l = {.barrier = "barrier"};
     int64_t first, offset, next;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &first, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(read_ledger(first + 1, WAIT_MS, NULL, &l, &next, &err), &err);
     assert_members(l, (seen, "barrier=t"), (first, offset));
-    dt_producer_free(p);
 }
 
 RIG_TEST(records_of_an_uncommitted_transaction_are_not_in_the_ledger)
@@ -70,7 +68,7 @@ RIG_TEST(records_of_an_uncommitted_transaction_are_not_in_the_ledger)
     struct dt_kafka_message m = message("17", "");
     struct look l = {.barrier = "barrier"};
     int64_t offset, next;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     memset(payload, 'p', sizeof(payload));
     m.value = (struct dt_str){payload, sizeof(payload)};
     kafka_fixture_topic(&fx, fx.topic, 1, small);
@@ -80,7 +78,6 @@ RIG_TEST(records_of_an_uncommitted_transaction_are_not_in_the_ledger)
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     KAFKA_FIXTURE_OK(read_ledger(0, WAIT_MS, NULL, &l, &next, &err), &err);
     assert_string_equal(l.seen, "barrier=t");
-    dt_producer_free(p);
 }
 
 RIG_TEST(an_offset_beyond_the_end_of_the_ledger_is_invalid)
@@ -95,7 +92,7 @@ RIG_TEST(a_trimmed_offset_is_invalid)
 {
     struct look l = {.barrier = "barrier"};
     int64_t offset, next;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &offset, &err), &err);
     kafka_fixture_trim(&fx, ledger(), 0, offset);
@@ -103,7 +100,6 @@ RIG_TEST(a_trimmed_offset_is_invalid)
     l = (struct look){.barrier = "barrier"};
     KAFKA_FIXTURE_OK(read_ledger(offset, WAIT_MS, NULL, &l, &next, &err), &err);
     assert_string_equal(l.seen, "barrier=t");
-    dt_producer_free(p);
 }
 
 static dt_status ask_whether_there(int64_t offset, int timeout_ms)
@@ -116,12 +112,11 @@ static dt_status ask_whether_there(int64_t offset, int timeout_ms)
 RIG_TEST(without_a_function_only_the_existence_of_the_offset_is_checked)
 {
     int64_t offset;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     assert_int_equal(ask_whether_there(offset, WAIT_MS), DT_OK);
     assert_int_equal(ask_whether_there(offset + 1, WAIT_MS), DT_OK); /* at an offset that has no record yet */
     assert_int_equal(ask_whether_there(offset + 100, WAIT_MS), DT_INVALID);
-    dt_producer_free(p);
 }
 
 /* ---- trimming ---- */
@@ -149,7 +144,8 @@ RIG_TEST(trimming_deletes_only_records_below_the_offset)
 {
     struct look l = {.barrier = "barrier"};
     int64_t first, second, barrier, next;
-    dt_producer *p = producer(0), *neighbour = producer(1);
+    PRODUCER(p) = producer(0);
+    PRODUCER(neighbour) = producer(1);
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &first, &err), &err);
     KAFKA_FIXTURE_OK(send_one(p, "two", "x", &second, &err), &err);
     KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("barrier"), DT_STR_LIT("t"), &barrier, &err), &err);
@@ -161,18 +157,15 @@ RIG_TEST(trimming_deletes_only_records_below_the_offset)
     assert_members(l, (seen, "batch=two barrier=t"), (first, second));
     assert_int_equal(trimmed(0, second), DT_OK); /* once more: as after a crash in between */
     assert_int_equal(committed(ledger()), 3);    /* the other shard's is there */
-    dt_producer_free(p);
-    dt_producer_free(neighbour);
 }
 
 RIG_TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing)
 {
     int64_t offset;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "one", "x", &offset, &err), &err);
     assert_int_not_equal(trimmed(0, 1000), DT_OK);
     assert_int_equal(committed(ledger()), 1);
-    dt_producer_free(p);
 }
 
 RIG_TEST(a_ledger_with_an_invalid_topic_name_is_not_trimmed)
@@ -238,7 +231,7 @@ RIG_TEST(after_a_failure_a_producer_sends_no_more_messages)
     kafka_fixture_topic(&fx, fx.topic, 1, small);
     memset(value, 'x', sizeof(value) - 1);
     value[sizeof(value) - 1] = '\0';
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     assert_int_equal(send_one(p, "1", value, &offset, &err), DT_REFUSED);
     assert_int_equal(send_one(p, "2", "small", &offset, &err), DT_DOUBT);
     assert_int_equal(offset, -7);
@@ -247,5 +240,4 @@ RIG_TEST(after_a_failure_a_producer_sends_no_more_messages)
     KAFKA_FIXTURE_OK(send_one(p, "3", "small", &offset, &err), &err);
     assert_int_equal(committed(fx.topic), 1);
     assert_int_equal(committed(ledger()), 1);
-    dt_producer_free(p);
 }

@@ -17,7 +17,7 @@ RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record
     fx.config.kafka_auto_create_partitions = 1; /* one partition: the order is visible */
     messages[0].headers = &header;
     messages[0].n_headers = 1;
-    dt_producer *p = producer(1);
+    PRODUCER(p) = producer(1);
     KAFKA_FIXTURE_OK(
         dt_producer_send(p, messages, 3, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5],[18,1,5],[19,1,5]]"), &offset, &err),
         &err);
@@ -29,7 +29,6 @@ RIG_TEST(a_committed_transaction_is_read_with_keys_headers_and_its_ledger_record
     assert_int_equal(kafka_fixture_read(&fx, ledger(), KAFKA_COMMITTED, &seen), 1);
     assert_members(seen[0], (partition, 1), (offset, offset), (value, "[[17,1,5],[18,1,5],[19,1,5]]"));
     free(seen);
-    dt_producer_free(p);
 }
 
 /* Sends n messages without a key, and two by keys of their own; counts what each of four partitions got. */
@@ -65,7 +64,7 @@ static void send_loose(dt_producer *p, size_t n, size_t got[4])
 RIG_TEST(a_small_batch_without_keys_takes_one_partition_after_the_other)
 {
     size_t got[4], sum[4] = {0};
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     kafka_fixture_topic(&fx, fx.topic, 4, NULL);
     for (size_t batch = 0; batch < 4; batch++) {
         size_t filled = 0;
@@ -81,7 +80,6 @@ RIG_TEST(a_small_batch_without_keys_takes_one_partition_after_the_other)
     send_loose(p, 1000, got);
     for (size_t i = 0; i < 4; i++)
         assert_in_range(got[i], 150, 350);
-    dt_producer_free(p);
 }
 
 /* What was begun is there, committed or not: one message, and its record. */
@@ -178,20 +176,19 @@ RIG_TEST(only_the_spinning_thread_of_a_producer_gets_a_lower_priority)
     int64_t offset;
     dt_kafka_drain(5000);
     before = look_at_threads();
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err); /* to a coordinator, and to the topic's leader */
     with = look_at_threads();
     assert_int_equal(with.mains, before.mains + 2); /* one an id */
     assert_int_equal(with.nicer_mains, before.nicer_mains + 2);
     assert_true(with.brokers > before.brokers);
     assert_int_equal(with.nicer_brokers, before.nicer_brokers);
-    dt_producer_free(p);
 }
 
 RIG_TEST(a_producer_has_one_transaction_at_a_time)
 {
     int64_t offset = -1;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     const struct dt_kafka_message m = message("17", "x");
     assert_int_equal(dt_producer_commit(p, &offset, &err), DT_DOUBT);
     dt_producer_free(p);
@@ -200,20 +197,18 @@ RIG_TEST(a_producer_has_one_transaction_at_a_time)
     assert_int_equal(dt_producer_begin(p, &m, 1, DT_STR_LIT("2"), DT_STR_LIT("[]"), &err), DT_DOUBT);
     assert_int_equal(dt_producer_commit(p, &offset, &err), DT_DOUBT);
     assert_false(dt_producer_ready(p, &m, 1));
-    dt_producer_free(p);
 }
 
 RIG_TEST(a_producer_is_ready_for_topics_that_it_has_written)
 {
     int64_t offset = -1;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
     assert_false(dt_producer_ready(p, messages, 2));
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     AWAIT(dt_producer_ready(p, messages, 2)); /* just after a commit it is not ready yet */
     messages[1].topic = DT_STR_LIT("not-yet-written");
     assert_false(dt_producer_ready(p, messages, 2));
-    dt_producer_free(p);
 }
 
 RIG_TEST(a_producer_that_looked_up_topics_is_ready_for_their_first_messages)
@@ -245,7 +240,7 @@ RIG_TEST(a_producer_is_not_ready_for_a_topic_whose_limit_was_lowered)
 {
     struct dt_kafka_topic_info info;
     int64_t offset = -1;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     const struct dt_kafka_message m = message("17", "x");
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     AWAIT(dt_producer_ready(p, &m, 1)); /* just after a commit it is not ready yet */
@@ -256,7 +251,6 @@ RIG_TEST(a_producer_is_not_ready_for_a_topic_whose_limit_was_lowered)
     } while (info.max_message_bytes != 1000);
     assert_false(dt_producer_ready(p, &m, 1));
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
-    dt_producer_free(p);
 }
 
 RIG_TEST(an_empty_batch_commits_its_record_alone)
@@ -314,7 +308,7 @@ RIG_TEST(a_transaction_that_begins_too_soon_is_counted)
     static struct dt_kafka_message messages[N];
     int64_t offset = -1;
     dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     double before = dt_metric_value(met);
     kafka_fixture_topic(&fx, fx.topic, N, NULL);
     for (int i = 0; i < N; i++) {
@@ -326,7 +320,6 @@ RIG_TEST(a_transaction_that_begins_too_soon_is_counted)
         KAFKA_FIXTURE_OK(dt_producer_send(p, messages, N, DT_STR_LIT("1"), DT_STR_LIT("x"), &offset, &err), &err);
         KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     }
-    dt_producer_free(p);
 }
 
 /* Each id has the time of a whole transaction of the other one. */
@@ -335,12 +328,11 @@ RIG_TEST(small_transactions_follow_each_other_at_once)
     enum { N = 100 };
     int64_t offset = -1;
     dt_metric *met = dt_counter("duetime_kafka_too_soon_total", "", "");
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     double before = dt_metric_value(met);
     for (int i = 0; i < N; i++)
         KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
     assert_true(dt_metric_value(met) - before < N / 2); /* under one id all of them but the first */
-    dt_producer_free(p);
 }
 
 RIG_TEST(the_largest_payload_with_the_largest_headers_goes_through)

@@ -82,7 +82,7 @@ RIG_TEST(a_deleted_topic_is_refused_before_sending)
 RIG_TEST(a_topic_deleted_while_a_producer_uses_it_is_refused)
 {
     int64_t offset;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     fx.config.kafka_auto_create_partitions = 0;
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
@@ -96,7 +96,6 @@ RIG_TEST(a_topic_deleted_while_a_producer_uses_it_is_refused)
     assert_int_equal(status, DT_REFUSED);
     assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
     assert_true(dt_producer_refusal(p).whole_topic);
-    dt_producer_free(p);
 }
 
 RIG_TEST(a_topic_that_may_not_be_written_is_refused_and_named)
@@ -121,11 +120,10 @@ RIG_TEST(a_topic_that_may_not_be_written_is_refused_and_named)
 RIG_TEST(a_forbidden_ledger_is_a_doubt_and_no_refusal)
 {
     int64_t offset;
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
     kafka_fixture_deny_write(&fx, ledger());
     assert_int_equal(send_one(p, "2", "y", &offset, &err), DT_DOUBT);
-    dt_producer_free(p);
 }
 
 RIG_TEST(a_record_refused_by_its_ledger_is_a_doubt_and_no_refusal)
@@ -136,9 +134,8 @@ RIG_TEST(a_record_refused_by_its_ledger_is_a_doubt_and_no_refusal)
     memset(record, 'r', sizeof(record) - 1);
     kafka_fixture_delete(&fx, ledger());
     kafka_fixture_topic(&fx, ledger(), 3, small);
-    dt_producer *p = producer(0);
+    PRODUCER(p) = producer(0);
     assert_int_equal(send_one(p, record, "y", &offset, &err), DT_DOUBT);
-    dt_producer_free(p);
 }
 
 /* ---- fenced ---- */
@@ -228,13 +225,12 @@ static void *fight(void *arg)
     struct fighter *f = arg;
     for (int i = 0; i < 15; i++) {
         struct dt_error why = {0};
-        dt_producer *p = NULL;
+        PRODUCER(p) = NULL;
         int64_t offset;
         if (dt_producer_new(&fx.env, 0, NULL, &p, &why) == DT_OK) {
             for (int k = 0; k < 5 && send_one(p, "k", "v", &offset, &why) == DT_OK; k++)
                 f->committed++;
         }
-        dt_producer_free(p);
     }
     return NULL;
 }

@@ -24,6 +24,9 @@ static const char *own(const char *suffix)
     return kafka_fixture_own(&fx, suffix);
 }
 
+FREED_AT(dt_kafka_reader *, dt_kafka_reader_free)
+#define READER(name) OWNED(dt_kafka_reader *, name, dt_kafka_reader_free_at)
+
 static dt_kafka_reader *consumer(void)
 {
     dt_kafka_reader *c = NULL;
@@ -79,7 +82,7 @@ FRESH_TEST(each_committed_result_is_read_once)
 {
     int seen[300] = {0};
     report(0, 200);
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     collect(c, 200, true, seen);
     report(200, 100);
     collect(c, 100, true, seen);
@@ -92,7 +95,6 @@ FRESH_TEST(each_committed_result_is_read_once)
     report(0, 1);
     collect(c, 1, true, seen);
     assert_int_equal(seen[0], 1);
-    dt_kafka_reader_free(c);
 }
 
 FRESH_TEST(a_reader_with_renewed_settings_continues_at_its_position)
@@ -118,7 +120,7 @@ FRESH_TEST(results_whose_offset_was_not_committed_are_read_again_by_the_next_con
 {
     int seen[100] = {0};
     report(0, 100);
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     collect(c, 100, false, seen);
     dt_kafka_reader_free(c);
     dt_kafka_drain(10000);
@@ -126,7 +128,6 @@ FRESH_TEST(results_whose_offset_was_not_committed_are_read_again_by_the_next_con
     collect(c, 100, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 2);
-    dt_kafka_reader_free(c);
 }
 
 FRESH_TEST(results_that_could_not_be_applied_are_read_again_after_a_rewind)
@@ -136,7 +137,7 @@ FRESH_TEST(results_that_could_not_be_applied_are_read_again_after_a_rewind)
     int seen[100] = {0};
     size_t n = 0;
     report(0, 100);
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     while (n == 0)
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
     assert_true(n <= 30);
@@ -144,7 +145,6 @@ FRESH_TEST(results_that_could_not_be_applied_are_read_again_after_a_rewind)
     collect(c, 100, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    dt_kafka_reader_free(c);
 }
 
 FRESH_TEST(a_poll_returns_available_records_up_to_its_limit)
@@ -153,7 +153,7 @@ FRESH_TEST(a_poll_returns_available_records_up_to_its_limit)
     _Atomic bool stop = false;
     size_t n = 0, got = 0, polls = 0;
     report(0, 500);
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     while (got < 500) {
         KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 20, &stop, &records, &n, &err), &err);
         assert_true(n <= 100);
@@ -163,7 +163,6 @@ FRESH_TEST(a_poll_returns_available_records_up_to_its_limit)
     }
     print_message("500 results in %zu polls of at most 100\n", polls);
     assert_true(polls <= 15);
-    dt_kafka_reader_free(c);
 }
 
 FRESH_TEST(an_empty_poll_ends_when_stopped)
@@ -171,10 +170,9 @@ FRESH_TEST(an_empty_poll_ends_when_stopped)
     const struct dt_kafka_record *records;
     _Atomic bool stop = true;
     size_t n = 7;
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
     assert_int_equal(n, 0);
-    dt_kafka_reader_free(c);
 }
 
 FRESH_TEST(results_of_aborted_and_open_transactions_are_not_read)
@@ -190,11 +188,10 @@ FRESH_TEST(results_of_aborted_and_open_transactions_are_not_read)
     assert_int_equal(dt_producer_send(old, m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), DT_DOUBT);
     m[0].key = m[0].value = DT_STR_LIT("r1");
     KAFKA_FIXTURE_OK(dt_producer_send(new, m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), &err);
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     collect(c, 1, true, seen);
     assert_int_equal(seen[0], 0);
     assert_int_equal(seen[1], 1);
-    dt_kafka_reader_free(c);
     dt_producer_free(old);
     dt_producer_free(new);
 }
@@ -204,7 +201,8 @@ FRESH_TEST(members_together_read_every_partition_once)
 {
     int seen[400] = {0}, a_seen[400] = {0}, b_seen[400] = {0}, a_n = 0, b_n = 0;
     struct kafka_seen *records;
-    dt_kafka_reader *a = consumer(), *b = consumer();
+    READER(a) = consumer();
+    dt_kafka_reader *b = consumer();
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(a, 0, 2, &err), &err);
     KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(b, 1, 2, &err), &err);
     report(0, 200);
@@ -226,7 +224,6 @@ FRESH_TEST(members_together_read_every_partition_once)
     collect(a, 200, true, seen);
     for (int i = 0; i < 400; i++)
         assert_int_equal(seen[i], i >= 200);
-    dt_kafka_reader_free(a);
 }
 
 FRESH_TEST(a_change_of_shares_loses_nothing_that_was_not_applied)
@@ -234,7 +231,7 @@ FRESH_TEST(a_change_of_shares_loses_nothing_that_was_not_applied)
     const struct dt_kafka_record *records;
     _Atomic bool stop = false;
     int seen[100] = {0};
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     size_t n = 0;
     report(0, 100);
     while (n == 0)
@@ -245,7 +242,6 @@ FRESH_TEST(a_change_of_shares_loses_nothing_that_was_not_applied)
     collect(c, 100, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    dt_kafka_reader_free(c);
 }
 
 /* ---- how far they are read ---- */
@@ -294,7 +290,7 @@ FRESH_TEST(a_mark_is_passed_when_all_earlier_results_were_applied_and_committed)
     assert_true(is_passed(lag)); /* they came after the mark */
     mark(lag);
     assert_false(is_passed(lag));
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     assert_false(passes(lag, c, false, 1500)); /* read, and not applied */
     dt_kafka_reader_free(c);
     dt_kafka_drain(10000);
@@ -305,7 +301,6 @@ FRESH_TEST(a_mark_is_passed_when_all_earlier_results_were_applied_and_committed)
     assert_true(passes(lag, c, true, WAIT_MS));
     mark(lag);
     assert_true(is_passed(lag));
-    dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
 }
 
@@ -322,9 +317,8 @@ FRESH_TEST(markers_of_transactions_do_not_count_as_unread)
     KAFKA_FIXTURE_OK(dt_producer_send(p, &m, 1, DT_STR_LIT("b"), DT_STR_LIT("x"), &offset, &err), &err);
     dt_producer_free(p);
     mark(lag);
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     assert_true(passes(lag, c, true, WAIT_MS));
-    dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
 }
 
@@ -332,7 +326,7 @@ FRESH_TEST(results_that_are_read_again_count_as_unread_until_they_are_applied)
 {
     const struct dt_kafka_record *records;
     dt_result_lag *lag = lag_of();
-    dt_kafka_reader *c = consumer();
+    READER(c) = consumer();
     size_t n = 0;
     report(0, 10);
     mark(lag);
@@ -342,7 +336,6 @@ FRESH_TEST(results_that_are_read_again_count_as_unread_until_they_are_applied)
         assert_false(is_passed(lag));
     }
     assert_true(passes(lag, c, true, WAIT_MS));
-    dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
 }
 

@@ -98,7 +98,7 @@ FRESH_TEST(a_page_ends_by_bytes_as_well_as_by_rows)
         assert_members(list, (n, pages[i].n), (more, pages[i].more));
         assert_int_equal(list.v[0].at_ms, NOON_MS + 5);
         dt_arena_clear(&arena);
-        }
+    }
     run_sql("UPDATE job_events SET became = CONCAT('{\"a\":\"', REPEAT('x', 60000), '\"}')");
     filter.end = (struct dt_page_end){10, 200000};
     OK(dt_store_events(store, &filter, &arena, &list, &err));

@@ -144,10 +144,9 @@ static bool all_were_probed(void *arg)
 RIG_TEST(connections_that_are_idle_are_probed, private)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, 1);
+    WAKE(wake) = listen_to(fx, &heard, 1);
     OK(dt_index_ping(fx->index, &fx->err));
     AWAIT(all_were_probed(fx));
-    dt_wake_stop(wake);
 }
 
 static bool nothing_is_connected(void *arg)
@@ -160,7 +159,7 @@ static bool nothing_is_connected(void *arg)
 RIG_TEST(a_connection_whose_peer_vanished_while_idle_fails_no_call, private)
 {
     struct tcp_proxy proxy;
-    dt_index *index;
+    INDEX(index) = NULL;
     tcp_proxy_open(&proxy, "", fx->server.port);
     snprintf(fx->endpoints, sizeof(fx->endpoints), "127.0.0.1:%d", proxy.port);
     OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &index, &fx->err));
@@ -170,7 +169,6 @@ RIG_TEST(a_connection_whose_peer_vanished_while_idle_fails_no_call, private)
     AWAIT(nothing_is_connected(&proxy)); /* the connection was idle, and its end is noticed */
     OK(dt_index_ping(index, &fx->err));
     assert_false(nothing_is_connected(&proxy));
-    dt_index_free(index);
     tcp_proxy_end(&proxy);
 }
 
@@ -247,7 +245,7 @@ RIG_TEST(a_probe_shows_whether_changes_are_accepted_and_leaves_no_data, private)
 RIG_TEST(a_listener_knows_whether_announcements_arrive, private)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, 1);
+    WAKE(wake) = listen_to(fx, &heard, 1);
     assert_true(dt_wake_hears(wake));
     redis_server_kill(&fx->server);
     expect_heard(&heard, &heard.all, 2);
@@ -255,7 +253,6 @@ RIG_TEST(a_listener_knows_whether_announcements_arrive, private)
     redis_server_again(&fx->server);
     expect_heard(&heard, &heard.all, 3);
     assert_true(dt_wake_hears(wake));
-    dt_wake_stop(wake);
 }
 
 /* A clock that stands still until it is told to go on. */
@@ -265,7 +262,7 @@ STUB(static int64_t, still, (const dt_clock *clock), still_us)
 RIG_TEST(no_connection_is_tried_before_the_back_off_has_ended, private)
 {
     dt_clock clock = {.mono_us = still, .real_ms = still};
-    dt_index *index;
+    INDEX(index) = NULL;
     still_us = 1000000000;
     OK(dt_index_new(&fx->config, fx->installation, &clock, &index, &fx->err));
     redis_server_kill(&fx->server);
@@ -288,7 +285,6 @@ RIG_TEST(no_connection_is_tried_before_the_back_off_has_ended, private)
     UNAVAILABLE(dt_index_ping(index, &fx->err));
     still_us += 1100001;
     OK(dt_index_ping(index, &fx->err));
-    dt_index_free(index);
 }
 
 RIG_TEST(every_call_returns_unavailable_while_the_server_is_down, private)
@@ -323,7 +319,7 @@ RIG_TEST(a_late_answer_is_never_taken_for_another_commands, private)
 {
     const struct dt_config config = redis_fixture_config(fx->endpoints, "", 300);
     int64_t count;
-    dt_index *index;
+    INDEX(index) = NULL;
     put_one(fx, id_of(fx, 0, 0), 100);
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &index, &fx->err));
     AWAIT(dt_index_ping(index, NULL) == DT_OK);
@@ -332,7 +328,6 @@ RIG_TEST(a_late_answer_is_never_taken_for_another_commands, private)
     kill(fx->server.pid, SIGCONT);
     AWAIT(dt_index_ping(index, NULL) == DT_OK && dt_index_count(index, 0, 0, 50, &count, NULL) == DT_OK);
     assert_int_equal(count, 0);
-    dt_index_free(index);
 }
 
 RIG_TEST(a_server_without_memory_is_unavailable_but_its_connection_is_kept, private)
@@ -392,7 +387,7 @@ RIG_TEST(entries_of_the_other_endpoints_arrive_when_one_is_down, private)
     struct dt_entry entries[100];
     struct redis_server other;
     char failing[128];
-    dt_index *both;
+    INDEX(both) = NULL;
     unsigned here = 0;
     spread_over_endpoints(fx);
     redis_server_start(&other, "");
@@ -412,7 +407,6 @@ RIG_TEST(entries_of_the_other_endpoints_arrive_when_one_is_down, private)
         here += dt_index_count(both, shard, 0, FAR, &n, NULL) == DT_OK && n > 0;
     }
     assert_in_range(here, 1, fx->map.shards - 1);
-    dt_index_free(both);
 }
 
 RIG_TEST(a_silent_endpoint_does_not_delay_entries_of_others, private)
@@ -468,16 +462,15 @@ RIG_TEST(a_shard_keeps_its_endpoint_when_the_list_is_reordered, private)
 RIG_TEST(a_password_opens_the_server_for_commands_and_wake_ups, private_with_password)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, 1);
+    WAKE(wake) = listen_to(fx, &heard, 1);
     OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id_of(fx, 2, 0), 100, 0}, 1, FAR, true, &fx->err));
     expect_heard(&heard, &heard.by_shard[2], 1);
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(a_wrong_or_missing_password_is_unavailable_with_a_reason, private_with_password)
 {
     struct dt_config config = redis_fixture_config(fx->endpoints, "wrong", 300);
-    dt_index *index;
+    INDEX(index) = NULL;
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &index, &fx->err));
     UNAVAILABLE(dt_index_ping(index, &fx->err));
     assert_non_null(strstr(fx->err.text, "WRONGPASS"));
@@ -486,7 +479,6 @@ RIG_TEST(a_wrong_or_missing_password_is_unavailable_with_a_reason, private_with_
     OK(dt_index_new(&config, fx->installation, dt_clock_system(), &index, &fx->err));
     UNAVAILABLE(dt_index_ping(index, &fx->err));
     assert_non_null(strstr(fx->err.text, "NOAUTH"));
-    dt_index_free(index);
 }
 
 TEST(a_bad_list_of_endpoints_is_refused_with_the_element)
@@ -509,8 +501,8 @@ TEST(without_endpoints_there_is_no_index)
     struct dt_config config = redis_fixture_config("", "", 100);
     struct dt_error err;
     char down[8];
-    dt_index *index = (dt_index *)&config;
-    dt_wake *wake = (dt_wake *)&config;
+    INDEX(index) = (dt_index *)&config;
+    WAKE(wake) = (dt_wake *)&config;
     assert_int_equal(dt_index_new(&config, "x", dt_clock_system(), &index, &err), DT_OK);
     assert_null(index);
     assert_int_equal(dt_wake_start(&config, "x", NULL, NULL, &wake, &err), DT_OK);
@@ -518,6 +510,4 @@ TEST(without_endpoints_there_is_no_index)
     assert_string_equal(dt_index_home(index, 3), "");
     dt_index_failing(index, down, sizeof(down));
     assert_string_equal(down, "*");
-    dt_wake_stop(wake);
-    dt_index_free(index);
 }

@@ -25,7 +25,7 @@ static int announced(struct fixture *fx, struct heard *heard, unsigned shard, in
 RIG_TEST(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, shared)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+    WAKE(wake) = listen_to(fx, &heard, n_endpoints(fx));
     const int64_t hence = real_now_ms() + 3600000;
     bool intact;
     for (unsigned shard = 0; shard < 4; shard++) { /* some on each endpoint */
@@ -42,14 +42,13 @@ RIG_TEST(a_put_announces_its_shard_exactly_when_the_earliest_became_earlier, sha
         assert_int_equal(announced(fx, &heard, shard, b, FAR + 1), 0); /* beyond the horizon */
         assert_int_equal(announced(fx, &heard, shard, b, hence + 2999), 1);
     }
-    dt_wake_stop(wake);
 }
 
 /* Its leader cannot have cleared it, whatever the reason, and sleeps for up to a second. */
 RIG_TEST(jobs_due_soon_are_announced_although_an_overdue_job_is_still_first, shared)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+    WAKE(wake) = listen_to(fx, &heard, n_endpoints(fx));
     for (unsigned shard = 0; shard < 4; shard++) {
         int64_t a = id_of(fx, shard, 0), b = id_of(fx, shard, a), c = id_of(fx, shard, b), now = real_now_ms();
         assert_int_equal(announced(fx, &heard, shard, a, now - 5000), 1);
@@ -60,13 +59,12 @@ RIG_TEST(jobs_due_soon_are_announced_although_an_overdue_job_is_still_first, sha
         assert_int_equal(announced(fx, &heard, shard, c, 0), 0);
         assert_int_equal(announced(fx, &heard, shard, c, real_now_ms() + 5000), 0); /* b is in front */
     }
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(many_entries_of_a_shard_cause_one_announcement, shared)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+    WAKE(wake) = listen_to(fx, &heard, n_endpoints(fx));
     struct dt_entry entries[500];
     int64_t id = 0;
     for (int i = 0; i < 500; i++)
@@ -75,24 +73,22 @@ RIG_TEST(many_entries_of_a_shard_cause_one_announcement, shared)
     OK(dt_index_wake(fx->index, 3, true, &fx->err));
     expect_heard(&heard, &heard.outbox[3], 1);
     assert_int_equal(heard.by_shard[3], 1);
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(a_put_without_wake_announces_nothing, shared)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+    WAKE(wake) = listen_to(fx, &heard, n_endpoints(fx));
     put_one(fx, id_of(fx, 1, 0), 5);
     OK(dt_index_wake(fx->index, 1, true, &fx->err));
     expect_heard(&heard, &heard.outbox[1], 1);
     assert_int_equal(heard.by_shard[1], 0);
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(announcements_by_hand_arrive_with_their_meaning, shared)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+    WAKE(wake) = listen_to(fx, &heard, n_endpoints(fx));
     int all = heard.all;
     for (unsigned shard = 0; shard < fx->map.shards; shard++)
         OK(dt_index_wake(fx->index, shard, false, &fx->err));
@@ -101,19 +97,17 @@ RIG_TEST(announcements_by_hand_arrive_with_their_meaning, shared)
     assert_int_equal(heard.outbox[0], 0);
     OK(dt_index_wake_all(fx->index, &fx->err));
     expect_heard(&heard, &heard.all, all + n_endpoints(fx));
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(a_wake_message_of_another_installation_is_not_heard, shared)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, n_endpoints(fx));
+    WAKE(wake) = listen_to(fx, &heard, n_endpoints(fx));
     for (int i = 0; i < n_endpoints(fx); i++)
         redis_fixture_number(fx->endpoints, (unsigned)i, "PUBLISH %sx:wake 2", fx->installation);
     OK(dt_index_wake(fx->index, 2, true, &fx->err));
     expect_heard(&heard, &heard.outbox[2], 1);
     assert_int_equal(heard.by_shard[2], 0);
-    dt_wake_stop(wake);
 }
 
 struct offers {
@@ -141,8 +135,8 @@ RIG_TEST(offers_are_announced_only_to_subscribers_that_wait_for_pops, shared)
 {
     struct offers offers = {0};
     struct heard heard;
-    dt_wake *leaders = listen_to(fx, &heard, n_endpoints(fx));
-    dt_wake *pops;
+    WAKE(leaders) = listen_to(fx, &heard, n_endpoints(fx));
+    WAKE(pops) = NULL;
     const struct dt_str topics[] = {dt_str("a.1"), dt_str("b")};
     OK(dt_wake_start_for_pops(&fx->config, fx->installation, on_offers, &offers, &pops, &fx->err));
     expect_offers(&offers.any, n_endpoints(fx)); /* it has begun to hear */
@@ -155,32 +149,28 @@ RIG_TEST(offers_are_announced_only_to_subscribers_that_wait_for_pops, shared)
     OK(dt_index_wake_all(fx->index, &fx->err)); /* a topic was resumed: any may have jobs */
     expect_offers(&offers.any, 2 * n_endpoints(fx));
     assert_int_equal(offers.others, 0);
-    dt_wake_stop(pops);
-    dt_wake_stop(leaders);
 }
 
 RIG_TEST(a_lost_wake_channel_is_reported_and_recovers_by_itself, private)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, 1);
+    WAKE(wake) = listen_to(fx, &heard, 1);
     redis_server_kill(&fx->server);
     expect_heard(&heard, &heard.all, 2); /* lost */
     redis_server_again(&fx->server);
     expect_heard(&heard, &heard.all, 3); /* back */
     redis_fixture_number(fx->endpoints, 0, "PUBLISH %s:wake 6", fx->installation);
     expect_heard(&heard, &heard.by_shard[6], 1);
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(a_server_that_is_emptied_is_reported, private)
 {
     struct heard heard;
-    dt_wake *wake = listen_to(fx, &heard, 1);
+    WAKE(wake) = listen_to(fx, &heard, 1);
     redis_fixture_text(fx->endpoints, 0, "FLUSHALL");
     expect_heard(&heard, &heard.all, 2);
     redis_fixture_text(fx->endpoints, 0, "FLUSHDB");
     expect_heard(&heard, &heard.all, 3);
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(a_server_that_denies_the_rights_for_tracking_is_used_nevertheless, private)
@@ -191,10 +181,9 @@ RIG_TEST(a_server_that_denies_the_rights_for_tracking_is_used_nevertheless, priv
     for (unsigned i = 0; i < 3; i++) {
         struct heard heard;
         redis_fixture_text(fx->endpoints, 0, "ACL SETUSER default %s %s", forbidden[i][0], forbidden[i][1]);
-        dt_wake *wake = listen_to(fx, &heard, 1);
+        WAKE(wake) = listen_to(fx, &heard, 1);
         redis_fixture_number(fx->endpoints, 0, "PUBLISH %s:wake 6", fx->installation);
         expect_heard(&heard, &heard.by_shard[6], 1);
-        dt_wake_stop(wake);
     }
 }
 
@@ -202,12 +191,11 @@ RIG_TEST(a_hanging_server_is_noticed_by_its_missing_pong, private)
 {
     struct heard heard;
     fx->config.redis_timeout = 300;
-    dt_wake *wake = listen_to(fx, &heard, 1);
+    WAKE(wake) = listen_to(fx, &heard, 1);
     stop_child(fx->server.pid);
     expect_heard(&heard, &heard.all, 2); /* PING after 5 s of silence, and 0.3 s for its answer */
     kill(fx->server.pid, SIGCONT);
     expect_heard(&heard, &heard.all, 3);
-    dt_wake_stop(wake);
 }
 
 RIG_TEST(the_wake_channel_can_be_stopped_while_its_server_is_down, private)

@@ -9,6 +9,9 @@
 
 static struct dt_error err;
 
+FREED_AT(dt_store *, dt_store_free)
+#define STORE(name) OWNED(dt_store *, name, dt_store_free_at)
+
 static _Atomic int logged;
 static void count_log(const char *)
 {
@@ -33,7 +36,7 @@ static void set_text(char **option, const char *value)
 RIG_TEST(the_first_migration_creates_the_installation)
 {
     struct dt_installation inst;
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     set_text(&mysql_fixture.config.installation_name, "acme.eu");
     mysql_fixture.config.shards_count = 7;
     OK(dt_store_migrate(store, count_log, &err));
@@ -46,13 +49,12 @@ RIG_TEST(the_first_migration_creates_the_installation)
     assert_sql_number(7, "SELECT COUNT(*) FROM shards WHERE inflight = '[]' AND epoch = 0");
     assert_sql_number(6, "SELECT MAX(shard) FROM shards");
     assert_sql_number(1, "SELECT next_id FROM id_sequence");
-    dt_store_free(store);
 }
 
 RIG_TEST(a_second_migration_run_changes_nothing)
 {
     struct dt_installation before, after;
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, count_log, &err));
     OK(dt_store_installation(store, &before, &err));
     set_text(&mysql_fixture.config.installation_name, "other");
@@ -62,7 +64,6 @@ RIG_TEST(a_second_migration_run_changes_nothing)
     assert_int_equal(logged, 0);
     OK(dt_store_installation(store, &after, &err));
     assert_memory_equal(&before, &after, sizeof before);
-    dt_store_free(store);
 }
 
 struct migrator {
@@ -100,7 +101,7 @@ RIG_TEST(concurrent_migrations_run_once)
 
 RIG_TEST(an_interrupted_migration_continues_where_it_stopped)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, count_log, &err));
     int64_t steps = sql_number("SELECT step FROM schema_migrations WHERE version = 1");
     assert_true(steps > 5);
@@ -118,13 +119,12 @@ RIG_TEST(an_interrupted_migration_continues_where_it_stopped)
                          "table_name = 'deferred_results'");
     assert_sql_number(steps, "SELECT step FROM schema_migrations WHERE version = 1");
     assert_sql_number(1, "SELECT applied_at > 0 FROM schema_migrations WHERE version = 1");
-    dt_store_free(store);
 }
 
 RIG_TEST(messages_of_three_tables_move_into_one_each_once)
 {
     char found[200];
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, count_log, &err));
     run_sql("CREATE TABLE outbox SELECT 1 id, 3 shard, 7 job_id, 2 attempt, 100 made_at; CREATE TABLE command_answers "
             "SELECT 1 id, 5 kafka_partition, '[]' answers, 101 created_at, 't' of_topic, 'a.replies' topic; CREATE "
@@ -143,12 +143,11 @@ RIG_TEST(messages_of_three_tables_move_into_one_each_once)
     }
     assert_sql_number(0, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND "
                          "table_name IN ('outbox', 'command_answers', 'alert_messages')");
-    dt_store_free(store);
 }
 
 RIG_TEST(a_migration_tolerates_a_statement_done_before_its_step_was_stored)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, NULL, &err));
     int64_t steps = sql_number("SELECT step FROM schema_migrations WHERE version = 3");
     for (int64_t step = steps - 1; step >= 0; step--) {
@@ -162,24 +161,22 @@ RIG_TEST(a_migration_tolerates_a_statement_done_before_its_step_was_stored)
         run_sql("UPDATE schema_migrations SET applied_at = 0, step = %lld WHERE version = 1", (long long)step);
         OK(dt_store_migrate(store, NULL, &err));
     }
-    dt_store_free(store);
 }
 
 RIG_TEST(migrations_that_were_run_by_hand_before_are_tolerated)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, NULL, &err));
     run_sql("DROP TABLE schema_migrations");
     OK(dt_store_migrate(store, count_log, &err));
     assert_int_equal(logged, dt_migrations_n);
     OK(dt_store_check_schema(store, &err));
     assert_sql_number(mysql_fixture.config.shards_count, "SELECT COUNT(*) FROM shards");
-    dt_store_free(store);
 }
 
 RIG_TEST(a_schema_of_another_program_is_refused)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     struct dt_installation inst;
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
     assert_int_equal(dt_store_installation(store, &inst, &err), DT_SCHEMA);
@@ -191,16 +188,13 @@ RIG_TEST(a_schema_of_another_program_is_refused)
     OK(dt_store_check_schema(store, &err));
     run_sql("DELETE FROM installation");
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
-    dt_store_free(store);
 }
 
 /* Two later migrations; the programs that the second one needs. NULL: itself. */
 static void assert_newer(dt_store *store, int64_t needs, dt_status want)
 {
-    char sql[160];
-    snprintf(sql, sizeof(sql), "UPDATE schema_migrations SET needs = NULLIF(%lld, 0) WHERE version = %d",
-             (long long)needs, dt_migrations_n + 2);
-    run_sql("%s", sql);
+    run_sql("UPDATE schema_migrations SET needs = NULLIF(%lld, 0) WHERE version = %d", (long long)needs,
+            dt_migrations_n + 2);
     assert_int_equal(dt_store_check_schema(store, &err), want);
     if (want != DT_OK)
         assert_non_null(strstr(err.text, "which needs programs of"));
@@ -208,26 +202,22 @@ static void assert_newer(dt_store *store, int64_t needs, dt_status want)
 
 RIG_TEST(a_newer_schema_is_accepted_if_its_migrations_permit_it)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, NULL, &err));
-    char sql[160];
-    snprintf(sql, sizeof(sql),
-             "INSERT INTO schema_migrations (version, name, applied_at, step, needs) VALUES (%d, 'a', 1, 1, 1), (%d, "
-             "'b', 0, 0, NULL)",
-             dt_migrations_n + 1, dt_migrations_n + 2);
-    run_sql("%s", sql);
+    run_sql("INSERT INTO schema_migrations (version, name, applied_at, step, needs) VALUES (%d, 'a', 1, 1, 1), "
+            "(%d, 'b', 0, 0, NULL)",
+            dt_migrations_n + 1, dt_migrations_n + 2);
     assert_newer(store, 0, DT_SCHEMA);
     assert_newer(store, dt_migrations_n + 1, DT_SCHEMA);
     assert_newer(store, dt_migrations_n, DT_OK);
     assert_newer(store, 1, DT_OK);
     OK(dt_store_migrate(store, count_log, &err)); /* nothing of its own is missing */
-    dt_store_free(store);
 }
 
 /* Later ones that permit it do not make up for one of its own that is missing. */
 RIG_TEST(a_missing_migration_is_noticed_among_later_ones)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, NULL, &err));
     run_sql("INSERT INTO schema_migrations (version, name, applied_at, step, needs) VALUES (%d, 'a', 1, 1, 1)",
             dt_migrations_n + 1);
@@ -235,7 +225,6 @@ RIG_TEST(a_missing_migration_is_noticed_among_later_ones)
     run_sql("UPDATE schema_migrations SET applied_at = 0 WHERE version = %d", dt_migrations_n);
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
     assert_non_null(strstr(err.text, "migrations are applied"));
-    dt_store_free(store);
 }
 
 /* The rows of schema_migrations after the first n of the 51 migrations before the baseline. */
@@ -255,7 +244,7 @@ static void make_chain(int n)
 RIG_TEST(a_schema_of_the_last_migration_before_the_baseline_is_adopted)
 {
     struct dt_installation before, after;
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, NULL, &err));
     OK(dt_store_installation(store, &before, &err));
     run_sql("INSERT INTO topics (name, created_at, updated_at) VALUES ('t', 1, 1)");
@@ -277,12 +266,11 @@ RIG_TEST(a_schema_of_the_last_migration_before_the_baseline_is_adopted)
     assert_sql_number(dt_migrations_n, "SELECT COUNT(*) FROM schema_migrations");
     OK(dt_store_migrate(store, count_log, &err));
     assert_int_equal(logged, dt_migrations_n - 1);
-    dt_store_free(store);
 }
 
 RIG_TEST(an_earlier_schema_from_before_the_baseline_is_refused)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     OK(dt_store_migrate(store, NULL, &err));
     run_sql("DROP VIEW v_dead");
     for (int i = 0; i < 4; i++) {
@@ -303,19 +291,17 @@ RIG_TEST(an_earlier_schema_from_before_the_baseline_is_refused)
     }
     assert_sql_number(
         0, "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND table_name = 'v_dead'");
-    dt_store_free(store);
 }
 
 RIG_TEST(a_bad_installation_name_is_refused)
 {
-    dt_store *store = mysql_fixture_store();
+    STORE(store) = mysql_fixture_store();
     set_text(&mysql_fixture.config.installation_name, "no spaces");
     assert_int_equal(dt_store_migrate(store, NULL, &err), DT_INVALID);
     assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
     set_text(&mysql_fixture.config.installation_name, "fine");
     OK(dt_store_migrate(store, NULL, &err));
     OK(dt_store_check_schema(store, &err));
-    dt_store_free(store);
 }
 
 RIG_TEST(due_columns_follow_next_at)
@@ -345,7 +331,7 @@ static dt_status sample(dt_store *store, dt_refclock *ref, struct dt_error *why)
 RIG_TEST(a_ping_samples_the_clock_and_reconnects)
 {
     dt_refclock ref;
-    dt_store *store;
+    STORE(store) = NULL;
     dt_db *db;
     dt_refclock_init(&ref, dt_clock_system());
     OK(dt_store_new(&mysql_fixture.config, &ref, &store));
@@ -360,5 +346,4 @@ RIG_TEST(a_ping_samples_the_clock_and_reconnects)
     run_sql("KILL %lld", (long long)session);
     assert_int_equal(dt_store_ping(store, &err), DT_UNAVAILABLE);
     OK(sample(store, &ref, &err));
-    dt_store_free(store);
 }

@@ -37,6 +37,8 @@ static inline void write_ini(const char *text)
     write_file(path, text, strlen(text));
 }
 
+#define CONFIG(name) OWNED(struct dt_config, name, dt_config_clear)
+
 static inline struct dt_config loaded(const char *ini)
 {
     struct dt_config config;

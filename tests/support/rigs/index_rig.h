@@ -21,6 +21,11 @@ struct fixture {
     struct dt_due_scan due; /* the last one */
 };
 
+FREED_AT(dt_index *, dt_index_free)
+FREED_AT(dt_wake *, dt_wake_stop)
+#define INDEX(name) OWNED(dt_index *, name, dt_index_free_at)
+#define WAKE(name)  OWNED(dt_wake *, name, dt_wake_stop_at)
+
 /* Asks what is due; fx->due has what was told. */
 static inline dt_status due(struct fixture *fx, unsigned shard, struct dt_marker marker, int64_t now_ms, size_t limit,
                             struct dt_entry *entries)

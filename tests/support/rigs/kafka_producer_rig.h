@@ -24,6 +24,9 @@ static inline const char *ledger(void)
     return kafka_fixture_own(&fx, "ledger");
 }
 
+FREED_AT(dt_producer *, dt_producer_free)
+#define PRODUCER(name) OWNED(dt_producer *, name, dt_producer_free_at)
+
 static inline dt_producer *producer(unsigned shard)
 {
     struct dt_error err = {0};

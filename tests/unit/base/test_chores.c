@@ -17,6 +17,9 @@ struct work {
     int at;             /* … as it was at this one's last tick */
 };
 
+FREED_AT(dt_chores *, dt_chores_stop)
+#define CHORES(name) OWNED(dt_chores *, name, dt_chores_stop_at)
+
 static int64_t now_us(void)
 {
     return dt_clock_mono_us(dt_clock_system());
@@ -66,7 +69,7 @@ static void add(dt_chores *chores, struct work *w)
 
 TEST(a_chore_is_ticked_at_once_and_again_when_woken)
 {
-    dt_chores *chores = start(2);
+    CHORES(chores) = start(2);
     struct work w = work("a");
     add(chores, &w);
     AWAIT(w.ticks == 1);
@@ -75,12 +78,11 @@ TEST(a_chore_is_ticked_at_once_and_again_when_woken)
     dt_chore_wake(&w.chore);
     AWAIT(w.ticks == 2);
     dt_chore_remove(&w.chore);
-    dt_chores_stop(chores);
 }
 
 TEST(a_chore_is_ticked_at_the_time_that_it_returned)
 {
-    dt_chores *chores = start(3);
+    CHORES(chores) = start(3);
     struct work far = work("far");
     struct work near = work("near");
     const int64_t began_us = now_us();
@@ -93,12 +95,11 @@ TEST(a_chore_is_ticked_at_the_time_that_it_returned)
     assert_int_equal(far.ticks, 1);
     dt_chore_remove(&near.chore);
     dt_chore_remove(&far.chore);
-    dt_chores_stop(chores);
 }
 
 TEST(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once)
 {
-    dt_chores *chores = start(4);
+    CHORES(chores) = start(4);
     struct work w = work("a");
     w.hold = true;
     add(chores, &w);
@@ -110,12 +111,11 @@ TEST(a_wake_during_a_tick_is_followed_by_one_tick_and_never_by_two_at_once)
     usleep(20000);
     assert_members(w, (ticks, 2), (together, 1));
     dt_chore_remove(&w.chore);
-    dt_chores_stop(chores);
 }
 
 TEST(other_chores_continue_while_some_ticks_hang)
 {
-    dt_chores *chores = start(3);
+    CHORES(chores) = start(3);
     struct work stuck[2] = {work("stuck"), work("stuck-too")};
     struct work w = work("well");
     const char *name;
@@ -132,12 +132,11 @@ TEST(other_chores_continue_while_some_ticks_hang)
     dt_chore_remove(&w.chore);
     dt_chore_remove(&stuck[0].chore);
     dt_chore_remove(&stuck[1].chore);
-    dt_chores_stop(chores);
 }
 
 TEST(a_chore_that_is_always_due_does_not_starve_others)
 {
-    dt_chores *chores = start(1);
+    CHORES(chores) = start(1);
     struct work greedy = work("greedy");
     struct work w = work("other");
     greedy.next_us = 1;
@@ -152,12 +151,11 @@ TEST(a_chore_that_is_always_due_does_not_starve_others)
     }
     dt_chore_remove(&greedy.chore);
     dt_chore_remove(&w.chore);
-    dt_chores_stop(chores);
 }
 
 TEST(a_removed_chore_is_not_ticked_again)
 {
-    dt_chores *chores = start(2);
+    CHORES(chores) = start(2);
     for (int i = 0; i < 300; i++) {
         struct work w = work("short-lived");
         w.next_us = 1;
@@ -170,12 +168,11 @@ TEST(a_removed_chore_is_not_ticked_again)
         dt_chore_remove(&w.chore);
         assert_int_equal(w.ticks, ticks);
     }
-    dt_chores_stop(chores);
 }
 
 TEST(a_wake_does_not_shorten_the_pause_that_a_tick_asked_for)
 {
-    dt_chores *chores = start(2);
+    CHORES(chores) = start(2);
     struct work w = work("a");
     w.apart_us = 60000;
     const int64_t began_us = now_us();
@@ -186,12 +183,11 @@ TEST(a_wake_does_not_shorten_the_pause_that_a_tick_asked_for)
     AWAIT(w.ticks == 2);
     assert_true(now_us() - began_us >= 60000);
     dt_chore_remove(&w.chore);
-    dt_chores_stop(chores);
 }
 
 TEST(a_failed_tick_is_repeated_after_its_pause_despite_wakes)
 {
-    dt_chores *chores = start(2);
+    CHORES(chores) = start(2);
     struct work w = work("a");
     w.fails = true;
     const int64_t began_us = now_us();
@@ -204,7 +200,6 @@ TEST(a_failed_tick_is_repeated_after_its_pause_despite_wakes)
         assert_true(now_us() - began_us >= (ticks - 1) * 50000);
     }
     dt_chore_remove(&w.chore);
-    dt_chores_stop(chores);
 }
 
 TEST(a_tick_without_a_request_ends_no_outage)
@@ -233,7 +228,7 @@ TEST(a_tick_without_a_request_ends_no_outage)
 
 TEST(chores_that_wait_for_servers_leave_two_threads_free)
 {
-    dt_chores *chores = start(4);
+    CHORES(chores) = start(4);
     struct work waiting[3] = {work("a"), work("b"), work("c")};
     struct work w = work("well");
     for (size_t i = 0; i < 3; i++) {
@@ -251,12 +246,11 @@ TEST(chores_that_wait_for_servers_leave_two_threads_free)
     for (size_t i = 0; i < 3; i++)
         dt_chore_remove(&waiting[i].chore);
     dt_chore_remove(&w.chore);
-    dt_chores_stop(chores);
 }
 
 TEST(a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed)
 {
-    dt_chores *chores = start(2);
+    CHORES(chores) = start(2);
     for (int i = 0; i < 100; i++) {
         struct work w = work("a");
         w.chore.last = true;
@@ -270,7 +264,6 @@ TEST(a_chore_that_wants_a_last_tick_gets_one_when_it_is_removed)
         dt_chore_remove(&w.chore);
         assert_int_equal(w.ticks, ticks);
     }
-    dt_chores_stop(chores);
 }
 
 /* ---- contexts ---- */

@@ -47,7 +47,7 @@ static void assert_refused(const char *ini, dt_status want, const char *const wo
 
 FRESH_TEST(without_a_file_all_options_have_their_defaults)
 {
-    struct dt_config config;
+    CONFIG(config) = {0};
     assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
 #define INT(s, k, def, min, max, flags, help) assert_int_equal(config.s##_##k, def);
 #define BOOL(s, k, def, flags, help)          assert_int_equal(config.s##_##k, def);
@@ -56,7 +56,6 @@ FRESH_TEST(without_a_file_all_options_have_their_defaults)
 #undef INT
 #undef BOOL
 #undef TEXT
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(every_default_lies_in_its_own_bounds)
@@ -72,28 +71,25 @@ FRESH_TEST(the_file_overrides_defaults_and_the_environment_overrides_the_file)
 {
     setenv("DUETIME_HTTP_PORT", "9999", 1);
     setenv("DUETIME_MYSQL_PASSWORD", "from env ; \" kept", 1);
-    struct dt_config config = loaded("[http]\nport = 81\nthreads=3\n[mysql]\npassword = x\nuser: u\n");
+    CONFIG(config) = loaded("[http]\nport = 81\nthreads=3\n[mysql]\npassword = x\nuser: u\n");
     assert_members(config, (http_port, 9999), (http_threads, 3), (mysql_password, "from env ; \" kept"),
                    (mysql_user, "u"), (mysql_host, "127.0.0.1"));
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(every_option_can_be_set_by_its_environment_name)
 {
-    struct dt_config config;
+    CONFIG(config) = {0};
     setenv("DUETIME_MYSQL_IDLE_TRANSACTION_TIMEOUT", "PT9S", 1);
     setenv("DUETIME_API_MIGRATE", "TRUE", 1);
     setenv("DUETIME_REDIS_ENDPOINTS", "a:1,b:2", 1);
     assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
     assert_members(config, (mysql_idle_transaction_timeout, 9000), (api_migrate, true), (redis_endpoints, "a:1,b:2"));
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(durations_are_read_in_every_form)
 {
-    struct dt_config config = loaded("[mysql]\nconnect_timeout = PT0.5S\nio_timeout=1m\nlock_timeout= 2500\n");
+    CONFIG(config) = loaded("[mysql]\nconnect_timeout = PT0.5S\nio_timeout=1m\nlock_timeout= 2500\n");
     assert_members(config, (mysql_connect_timeout, 500), (mysql_io_timeout, 60000), (mysql_lock_timeout, 2500));
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(yes_and_no_are_read_in_their_usual_words)
@@ -101,20 +97,18 @@ FRESH_TEST(yes_and_no_are_read_in_their_usual_words)
     static const char *const words[] = {"true", "yes", "on", "1", "True", "false", "no", "off", "0", "NO"};
     for (int i = 0; i < 10; i++) {
         char ini[64];
-        struct dt_config config;
+        CONFIG(config) = {0};
         snprintf(ini, sizeof ini, "[topics]\nauto_create = %s\n", words[i]);
         config = loaded(ini);
         assert_int_equal(config.topics_auto_create, i < 5);
-        dt_config_clear(&config);
     }
 }
 
 FRESH_TEST(comments_blank_lines_spaces_and_line_ends_do_not_matter)
 {
-    struct dt_config config = loaded("\xef\xbb\xbf# first\r\n\r\n; second\r\n[http]   \r\n   port   =   82   ; why\r\n"
-                                     "listen = ::1\r\n\n[log]\nlevel = warn");
+    CONFIG(config) = loaded("\xef\xbb\xbf# first\r\n\r\n; second\r\n[http]   \r\n   port   =   82   ; why\r\n"
+                            "listen = ::1\r\n\n[log]\nlevel = warn");
     assert_members(config, (http_port, 82), (http_listen, "::1"), (log_level, "warn"));
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(quoted_texts_keep_characters_of_the_file_format)
@@ -127,9 +121,8 @@ FRESH_TEST(quoted_texts_keep_characters_of_the_file_format)
 
 FRESH_TEST(a_list_continues_in_indented_lines_after_a_comma)
 {
-    struct dt_config config = loaded("[redis]\nendpoints = a:1,\n  b:2,\n\tc:3\ntimeout = 2s\n");
+    CONFIG(config) = loaded("[redis]\nendpoints = a:1,\n  b:2,\n\tc:3\ntimeout = 2s\n");
     assert_members(config, (redis_endpoints, "a:1,b:2,c:3"), (redis_timeout, 2000));
-    dt_config_clear(&config);
 }
 
 /* ---- secrets ---- */
@@ -142,11 +135,10 @@ FRESH_TEST(a_secret_can_come_from_a_file_without_its_line_end)
     char ini[256];
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct dt_config config;
+        CONFIG(config) = {0};
         write_file(secret_path, cases[i].text, strlen(cases[i].text));
         config = loaded(ini);
         assert_string_equal(config.mysql_password, cases[i].want);
-        dt_config_clear(&config);
     }
 }
 
@@ -154,9 +146,8 @@ FRESH_TEST(a_secrets_file_can_be_named_by_the_environment)
 {
     write_file(secret_path, "hush\n", 5);
     setenv("DUETIME_REDIS_PASSWORD_FILE", secret_path, 1);
-    struct dt_config config = loaded("[redis]\npassword = other\n");
+    CONFIG(config) = loaded("[redis]\npassword = other\n");
     assert_string_equal(config.redis_password, "hush");
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(a_secrets_file_that_cannot_be_read_is_named)
@@ -292,9 +283,8 @@ FRESH_TEST(a_budget_that_the_largest_request_does_not_fit_into_is_refused)
             "a whole number from 251658240");
     REFUSED("[limits]\nbatch_body = 4294967296\n", "[limits] memory", "limits.batch_body = 4294967296");
     REFUSED("[limits]\nbatch_body = 1024\nmemory = 20000000\nbody = 1400000\n", "limits.body = 1400000");
-    struct dt_config config = loaded("[limits]\nmemory = 251658240\n");
+    CONFIG(config) = loaded("[limits]\nmemory = 251658240\n");
     assert_int_equal(config.limits_memory, 251658240);
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(quotes_that_are_not_closed_or_hold_nonsense_are_errors)
@@ -365,7 +355,7 @@ static char *print(const struct dt_config *config)
 static void assert_reads_back(const struct dt_config *config)
 {
     char *text = print(config), *again;
-    struct dt_config back = loaded(text);
+    CONFIG(back) = loaded(text);
 #define INT(s, k, def, min, max, flags, help) assert_int_equal(back.s##_##k, config->s##_##k);
 #define BOOL(s, k, def, flags, help)          assert_int_equal(back.s##_##k, config->s##_##k);
 #define TEXT(s, k, def, flags, help)          assert_string_equal(back.s##_##k, (flags)&DT_OPT_SECRET ? "" : config->s##_##k);
@@ -378,15 +368,13 @@ static void assert_reads_back(const struct dt_config *config)
         assert_string_equal(text, again);
     free(text);
     free(again);
-    dt_config_clear(&back);
 }
 
 FRESH_TEST(a_printed_configuration_is_read_back_as_the_same)
 {
-    struct dt_config config = loaded("[http]\nport = 81\n[mysql]\nconnect_timeout = 1234\nio_timeout = 61s\n[api]\n"
-                                     "migrate = yes\n[redis]\nendpoints = a:1,b:2\n");
+    CONFIG(config) = loaded("[http]\nport = 81\n[mysql]\nconnect_timeout = 1234\nio_timeout = 61s\n[api]\n"
+                            "migrate = yes\n[redis]\nendpoints = a:1,b:2\n");
     assert_reads_back(&config);
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(printed_special_characters_are_read_back_unchanged)
@@ -398,13 +386,12 @@ FRESH_TEST(printed_special_characters_are_read_back_unchanged)
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct dt_config config;
+        CONFIG(config) = {0};
         setenv("DUETIME_MYSQL_USER", texts[i], 1);
         assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
         unsetenv("DUETIME_MYSQL_USER");
         assert_string_equal(config.mysql_user, texts[i]);
         assert_reads_back(&config);
-        dt_config_clear(&config);
     }
 }
 
@@ -414,7 +401,7 @@ FRESH_TEST(texts_of_any_length_are_read_back_as_the_same)
     static char text[3000];
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
         for (size_t n = 100; n < 900; n += 7) {
-            struct dt_config config;
+            CONFIG(config) = {0};
             size_t unit = strlen(units[u]), at = 0;
             while (at < n) {
                 memcpy(text + at, units[u], unit);
@@ -425,19 +412,17 @@ FRESH_TEST(texts_of_any_length_are_read_back_as_the_same)
             assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
             unsetenv("DUETIME_KAFKA_BROKERS");
             assert_reads_back(&config);
-            dt_config_clear(&config);
         }
 }
 
 FRESH_TEST(secrets_are_hidden_when_printed)
 {
-    struct dt_config config = loaded("[mysql]\npassword = hunter2\n");
+    CONFIG(config) = loaded("[mysql]\npassword = hunter2\n");
     char *text = print(&config);
     assert_null(strstr(text, "hunter2"));
     assert_non_null(strstr(text, "password = ***\n"));
     assert_reads_back(&config);
     free(text);
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(the_reference_has_a_row_for_every_option)
@@ -476,8 +461,8 @@ FRESH_TEST(the_sample_has_every_option_and_configures_one_server)
     assert_non_null(out);
     dt_config_sample(out);
     fclose(out);
-    struct dt_config sample = loaded(text);
-    struct dt_config small = loaded("[redis]\nendpoints =\n[kafka]\nbrokers =\n[zookeeper]\nservers =\n");
+    CONFIG(sample) = loaded(text);
+    CONFIG(small) = loaded("[redis]\nendpoints =\n[kafka]\nbrokers =\n[zookeeper]\nservers =\n");
     char *as_read = print(&sample), *as_wanted = print(&small);
     assert_string_equal(as_read, as_wanted);
 #define ROW(s, k, ...) assert_non_null(strstr(text, "\n#" #k " ="));
@@ -485,8 +470,6 @@ FRESH_TEST(the_sample_has_every_option_and_configures_one_server)
 #undef ROW
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         assert_true(strncmp(line, "# ", 2) != 0 || strcspn(line, "\n") <= 120);
-    dt_config_clear(&sample);
-    dt_config_clear(&small);
     free(as_read);
     free(as_wanted);
     free(text);
@@ -523,10 +506,9 @@ FRESH_TEST(constants_can_be_set_only_in_tests_and_are_undocumented)
 
 FRESH_TEST(a_cleared_configuration_can_be_cleared_again)
 {
-    struct dt_config config = loaded("");
+    CONFIG(config) = loaded("");
     dt_config_clear(&config);
     assert_null(config.mysql_host);
-    dt_config_clear(&config);
 }
 
 SUITE(make_folder, remove_folder)

@@ -35,7 +35,7 @@ FRESH_TEST(a_secret_is_read_from_its_file_as_it_is_now)
     struct dt_strbuf now = {0};
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     write_secret("first\n");
-    struct dt_config config = loaded(ini);
+    CONFIG(config) = loaded(ini);
     struct dt_config copy = config; /* as sessions have it */
     write_secret("second\n");
     assert_int_equal(dt_secret_now(&copy, &copy.mysql_password, &now), DT_OK);
@@ -47,14 +47,13 @@ FRESH_TEST(a_secret_is_read_from_its_file_as_it_is_now)
     assert_int_equal(dt_secret_now(&config, &config.mysql_password, &now), DT_OK);
     assert_string_equal(now.p, "second");
     dt_secret_forget(&now);
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(reloaded_secrets_apply_to_the_running_configuration)
 {
     struct dt_strbuf now = {0};
     write_secret("from the file\n");
-    struct dt_config config = loaded("[mysql]\npassword = old\n[redis]\npassword = stays\n");
+    CONFIG(config) = loaded("[mysql]\npassword = old\n[redis]\npassword = stays\n");
     char ini[200];
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n[redis]\npassword = stays\n", secret_path);
     struct dt_config fresh = loaded(ini);
@@ -68,7 +67,6 @@ FRESH_TEST(reloaded_secrets_apply_to_the_running_configuration)
     assert_int_equal(dt_secret_now(&config, &config.redis_password, &now), DT_OK);
     assert_string_equal(now.p, "stays");
     dt_secret_forget(&now);
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(the_environments_password_overrides_a_file)
@@ -78,11 +76,10 @@ FRESH_TEST(the_environments_password_overrides_a_file)
     write_secret("of the file\n");
     setenv("DUETIME_MYSQL_PASSWORD", "of the environment", 1);
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
-    struct dt_config config = loaded(ini);
+    CONFIG(config) = loaded(ini);
     assert_int_equal(dt_secret_now(&config, &config.mysql_password, &now), DT_OK);
     assert_string_equal(now.p, "of the environment");
     dt_secret_forget(&now);
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(tls_and_its_files_go_together)
@@ -90,10 +87,9 @@ FRESH_TEST(tls_and_its_files_go_together)
     refused("[mysql]\ntls = yes\n", "off, required or verify");
     refused("[mysql]\nca_file = /x\n", "need tls = required or verify");
     refused("[mysql]\ntls = verify\ncert_file = /x\n", "go together");
-    struct dt_config config = loaded("[mysql]\ntls = verify\nca_file = /ca\ncert_file = /c\nkey_file = /k\n");
+    CONFIG(config) = loaded("[mysql]\ntls = verify\nca_file = /ca\ncert_file = /c\nkey_file = /k\n");
     struct dt_tls tls = dt_tls_of_mysql(&config);
     assert_members(tls, (mode, DT_TLS_VERIFY), (ca_file, "/ca"), (key_file, "/k"));
-    dt_config_clear(&config);
 }
 
 FRESH_TEST(hosts_are_read_with_and_without_ports)
