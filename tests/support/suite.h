@@ -2,6 +2,7 @@
  * many tests of a file share a rig, the file defines RIG_TEST(name) by TEST_OF. */
 #pragma once
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +21,10 @@ void suite_add_on(const char *name, CMUnitTestFunction run, void (*setup)(void *
                   size_t rig);
 /* Runs the registered tests; returns how many failed. Either function may be NULL; both run once, around all tests. */
 int suite_run(void (*setup)(void), void (*teardown)(void));
+/* A thread that pthread_join ends. */
+pthread_t start_thread(void *(*run)(void *), void *arg);
+/* Returns when n threads have run at once; the i-th one gets args + i * size. */
+void run_at_once(void *(*run)(void *), void *args, size_t size, size_t n);
 /* What the set-up of the suite leaves for all its tests: *state of those with TEST_OF and no set-up of their own. */
 extern void *suite_state;
 

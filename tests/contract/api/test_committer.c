@@ -355,7 +355,7 @@ RIG_TEST(many_threads_at_once_get_each_row_once)
     pthread_t threads[SUBMITTERS];
     start(f);
     for (int i = 0; i < SUBMITTERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, submit_many, f), 0);
+        threads[i] = start_thread(submit_many, f);
     for (int i = 0; i < SUBMITTERS; i++) {
         void *ok;
         pthread_join(threads[i], &ok);

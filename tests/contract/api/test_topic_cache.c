@@ -155,9 +155,9 @@ RIG_TEST(requests_that_wait_together_share_one_read)
     run_sql("LOCK TABLES installation WRITE");
     dt_topic_cache_invalidate(rig->cache);
     for (size_t i = 0; i < READERS; i++)
-        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_topics, &readers[i]), 0);
+        readers[i].thread = start_thread(read_topics, &readers[i]);
     AWAIT(sleep_all(readers) && sleep_all(readers)); /* one reads, the others wait for it */
-    assert_int_equal(pthread_create(&changer.thread, NULL, change_all_the_time, &changer), 0);
+    changer.thread = start_thread(change_all_the_time, &changer);
     AWAIT(changer.changes > 1);
     run_sql("UNLOCK TABLES");
     for (size_t i = 0; i < READERS; i++)

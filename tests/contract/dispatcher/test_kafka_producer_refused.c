@@ -216,7 +216,6 @@ RIG_TEST(producers_of_different_shards_do_not_fence_each_other)
 }
 
 struct fighter {
-    pthread_t thread;
     int committed;
 };
 
@@ -241,10 +240,7 @@ RIG_TEST(two_producers_that_fence_each_other_never_commit_half_a_transaction)
 {
     struct fighter f[2] = {0};
     size_t messages, records;
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&f[i].thread, NULL, fight, &f[i]), 0);
-    for (int i = 0; i < 2; i++)
-        pthread_join(f[i].thread, NULL);
+    run_at_once(fight, f, sizeof *f, 2);
     dt_producer_free(producer(0)); /* ends what is open */
     messages = committed(fx.topic);
     records = committed(ledger());

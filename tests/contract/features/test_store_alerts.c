@@ -230,7 +230,6 @@ static void *move_jobs(void *db)
 
 FRESH_TEST(jobs_offered_during_the_count_are_counted_once)
 {
-    pthread_t thread;
     dt_db *db;
     const int64_t now_ms = mysql_now_ms();
     job_row(1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
@@ -238,7 +237,7 @@ FRESH_TEST(jobs_offered_during_the_count_are_counted_once)
     dt_store *second = mysql_fixture_store();
     OK(dt_store_db(second, &db, &err));
     atomic_store(&moving, true);
-    assert_int_equal(pthread_create(&thread, NULL, move_jobs, db), 0);
+    pthread_t thread = start_thread(move_jobs, db);
     for (int i = 0; i < 200; i++)
         assert_int_equal(walked(now_ms).due, 600);
     atomic_store(&moving, false);

@@ -1,5 +1,4 @@
 /* Figures in MySQL: what several processes wrote of one step is added up, in both lengths of steps, and goes with its time. */
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "features/figures/figures.h"
@@ -108,11 +107,10 @@ static void *move_jobs(void *db)
 
 RIG_TEST(jobs_that_move_to_history_meanwhile_are_counted_once)
 {
-    pthread_t thread;
     run_sql("INSERT INTO job_counts (topic, piece, writer, dead) VALUES ('t', 1, 1, 5)");
     run_sql("INSERT INTO history_counts (topic, state, part, jobs) VALUES ('t', 'dead', 1, 0)");
     atomic_store(&moving, true);
-    assert_int_equal(pthread_create(&thread, NULL, move_jobs, mysql_fixture.db), 0);
+    pthread_t thread = start_thread(move_jobs, mysql_fixture.db);
     for (int i = 0; i < 300; i++) {
         struct dt_topic_load *loads;
         int64_t dead = 0;

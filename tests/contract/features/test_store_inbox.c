@@ -323,7 +323,7 @@ FRESH_TEST(several_movers_share_rows_and_keep_the_order_of_each_key)
     assert_int_equal(rows("TRUE"), 11 * KEYS);
     for (int i = 0; i < MOVERS; i++) {
         stores[i] = mysql_fixture_store();
-        assert_int_equal(pthread_create(&threads[i], NULL, move_until_empty, stores[i]), 0);
+        threads[i] = start_thread(move_until_empty, stores[i]);
     }
     for (int i = 0; i < MOVERS; i++) {
         pthread_join(threads[i], NULL);

@@ -1,6 +1,4 @@
 /* Shares of quotas on a real server: what two processes hold together, and what becomes of what one leaves. */
-#include <pthread.h>
-
 #include "features/quotas/quotas.h"
 #include "support/store_suite.h"
 
@@ -78,7 +76,7 @@ QUOTAS_TEST(processes_that_settle_at_the_same_time_hold_no_more_than_the_whole)
     _Atomic int running = 3;
     for (int i = 0; i < 3; i++) {
         processes[i] = (struct process){mysql_fixture_store(), i + 1, &running};
-        assert_int_equal(pthread_create(&threads[i], NULL, settle_often, &processes[i]), 0);
+        threads[i] = start_thread(settle_often, &processes[i]);
     }
     do
         assert_in_range(most_held(), 0, DT_QUOTA_WHOLE);

@@ -400,11 +400,10 @@ static void *pause_it(void *arg)
 
 FRESH_TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed)
 {
-    pthread_t thread;
     dt_status status = DT_INTERNAL;
     put(cron("0 9 * * *"));
     run_sql("START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1");
-    assert_int_equal(pthread_create(&thread, NULL, pause_it, &status), 0);
+    pthread_t thread = start_thread(pause_it, &status);
     mysql_fixture_await_lock_waits(1);
     run_sql("COMMIT");
     pthread_join(thread, NULL);
@@ -435,7 +434,6 @@ static void *make_all(void *)
 
 FRESH_TEST(concurrent_makers_make_each_fire_once)
 {
-    pthread_t threads[MAKERS];
     char name[32];
     for (int i = 0; i < 100; i++) {
         struct dt_schedule s = every(30000);
@@ -446,10 +444,7 @@ FRESH_TEST(concurrent_makers_make_each_fire_once)
     run_sql("DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; UPDATE schedule_fires SET next_fire_at = "
             "next_fire_at - 300000, look_at = 1; UPDATE schedules SET catch_up_ms = 600000, anchor_at = anchor_at - "
             "300000");
-    for (int i = 0; i < MAKERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, make_all, NULL), 0);
-    for (int i = 0; i < MAKERS; i++)
-        pthread_join(threads[i], NULL);
+    run_at_once(make_all, NULL, 0, MAKERS);
     assert_sql_number(
         0, "SELECT COUNT(*) FROM schedule_fires WHERE look_at < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)");
     assert_sql_number(count("TRUE"), "SELECT COUNT(DISTINCT job_key) FROM jobs");

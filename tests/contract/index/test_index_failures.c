@@ -182,13 +182,12 @@ static void *put_in_a_thread(void *arg)
 
 RIG_TEST(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again, private)
 {
-    pthread_t thread;
     void *status;
     dt_index_free(fx->index);
     open_index(fx, WAIT_MS);
     OK(dt_index_ping(fx->index, &fx->err));
     redis_fixture_text(fx->endpoints, 0, "CLIENT PAUSE 120000 WRITE");
-    assert_int_equal(pthread_create(&thread, NULL, put_in_a_thread, fx), 0);
+    pthread_t thread = start_thread(put_in_a_thread, fx);
     AWAIT(strstr(redis_fixture_text(fx->endpoints, 0, "INFO clients"), "blocked_clients:1"));
     end_connections(fx);
     redis_fixture_text(fx->endpoints, 0, "CLIENT UNPAUSE");

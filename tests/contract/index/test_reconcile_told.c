@@ -254,7 +254,7 @@ static void *live(void *arg)
 RIG_TEST(jobs_that_change_during_a_rebuild_lose_no_entry_and_are_not_counted_as_drift, shared)
 {
     struct worker worker = {.fx = fx};
-    assert_int_equal(pthread_create(&worker.thread, NULL, live, &worker), 0);
+    worker.thread = start_thread(live, &worker);
     while (!worker.over) { /* a period each tick: always comparing */
         struct dt_reconcile_out out;
         struct dt_reconcile_in in = {fx->store, (int64_t)fx->ticks * 6000000, START + 300, &fx->map, &fx->leads, false,

@@ -2,7 +2,6 @@
  * includes this once. */
 #pragma once
 
-#include <pthread.h>
 #include <time.h>
 
 #include "support/suite.h"

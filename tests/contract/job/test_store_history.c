@@ -291,16 +291,12 @@ static void *move_all(void *arg)
 FRESH_TEST(archivers_at_once_archive_each_job_once)
 {
     enum { MOVERS = 4 };
-    pthread_t threads[MOVERS];
     size_t moved[MOVERS] = {0}, all = 0;
     archive_job(1, "succeeded");
     multiply(finished(2, "succeeded", 20 * MINUTE), 2000);
+    run_at_once(move_all, moved, sizeof *moved, MOVERS);
     for (int i = 0; i < MOVERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, move_all, &moved[i]), 0);
-    for (int i = 0; i < MOVERS; i++) {
-        pthread_join(threads[i], NULL);
         all += moved[i];
-    }
     assert_int_equal(all, 2000);
     assert_int_equal(rows("jobs"), 0);
     assert_int_equal(rows("history"), 2001);

@@ -26,7 +26,6 @@ static dt_status insert_in_few_trips(struct rig *rig, struct dt_error *why)
 /* ---- ids ---- */
 
 struct taker {
-    pthread_t thread;
     dt_status status;
     int64_t sum;
 };
@@ -57,15 +56,11 @@ static void set_next_number(int64_t next)
 
 RIG_TEST(blocks_of_ids_never_overlap)
 {
-    struct taker t[4];
+    struct taker t[4] = {0};
     int64_t sum = 0, expected = 0;
     set_next_number(AHEAD_OF_THE_CLOCK);
+    run_at_once(take_blocks, t, sizeof *t, 4);
     for (int i = 0; i < 4; i++) {
-        t[i] = (struct taker){0};
-        assert_int_equal(pthread_create(&t[i].thread, NULL, take_blocks, &t[i]), 0);
-    }
-    for (int i = 0; i < 4; i++) {
-        pthread_join(t[i].thread, NULL);
         assert_int_equal(t[i].status, DT_OK);
         sum += t[i].sum;
     }
@@ -379,7 +374,6 @@ RIG_TEST(a_key_whose_job_was_deleted_is_taken_over)
 }
 
 struct writer {
-    pthread_t thread;
     int number;
     bool by_command; /* each in a topic of its own */
     int created;
@@ -419,12 +413,10 @@ static int write_from_all_sides(bool by_command)
 {
     struct writer w[WRITERS];
     int created = 0;
-    for (int i = 0; i < WRITERS; i++) {
+    for (int i = 0; i < WRITERS; i++)
         w[i] = (struct writer){.number = i, .by_command = by_command};
-        assert_int_equal(pthread_create(&w[i].thread, NULL, write_overlapping, &w[i]), 0);
-    }
+    run_at_once(write_overlapping, w, sizeof *w, WRITERS);
     for (int i = 0; i < WRITERS; i++) {
-        pthread_join(w[i].thread, NULL);
         MYSQL_FIXTURE_OK(w[i].status, &w[i].err);
         created += w[i].created;
     }

@@ -171,9 +171,8 @@ static void *commit_late(void *)
 
 RIG_TEST(a_commit_that_arrives_late_is_found)
 {
-    pthread_t thread;
     struct dt_insert *k = add(rig, 1, "k", 1);
-    assert_int_equal(pthread_create(&thread, NULL, commit_late, NULL), 0);
+    pthread_t thread = start_thread(commit_late, NULL);
     wire_loss = HOLD;
     OK(insert(rig, &err));
     pthread_join(thread, NULL);

@@ -49,10 +49,9 @@ FRESH_TEST(a_cancel_that_races_with_a_claim_gets_the_real_outcome)
 {
     enum { JOBS = 400 };
     struct canceller c = {.from = 1, .to = JOBS + 1};
-    pthread_t thread;
     for (int64_t id = 1; id <= JOBS; id++)
         job_row(id, NULL);
-    assert_int_equal(pthread_create(&thread, NULL, cancel_each, &c), 0);
+    pthread_t thread = start_thread(cancel_each, &c);
     for (int64_t id = JOBS; id >= 1; id--) /* they meet in the middle */
         claim(id);
     pthread_join(thread, NULL);
@@ -65,10 +64,9 @@ FRESH_TEST(a_cancel_that_races_with_a_claim_gets_the_real_outcome)
 FRESH_TEST(a_cancel_that_waited_for_a_claim_is_too_late)
 {
     struct canceller c = {.from = 7, .to = 8};
-    pthread_t thread;
     job_row(7, NULL);
     run_sql("START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1, claim_shard = 0 WHERE id = 7");
-    assert_int_equal(pthread_create(&thread, NULL, cancel_each, &c), 0);
+    pthread_t thread = start_thread(cancel_each, &c);
     mysql_fixture_await_statement("SELECT%FOR UPDATE");
     run_sql("COMMIT");
     pthread_join(thread, NULL);
@@ -95,11 +93,10 @@ static void *cancel_in_flight(void *arg)
 FRESH_TEST(a_cancel_reads_the_in_flight_list_after_it_locked_the_job)
 {
     struct canceller c = {.from = 7};
-    pthread_t thread;
     job_row(7, "attempt = 1, attempt_status = 'failed', claim_shard = 0");
     run_sql("START TRANSACTION; UPDATE shards SET inflight = '[[7,2,9]]' WHERE shard = 0; UPDATE jobs SET attempt = 2, "
             "attempt_status = 'dispatched' WHERE id = 7");
-    assert_int_equal(pthread_create(&thread, NULL, cancel_in_flight, &c), 0);
+    pthread_t thread = start_thread(cancel_in_flight, &c);
     mysql_fixture_await_statement("SELECT%FOR UPDATE");
     run_sql("COMMIT"); /* claimed, and set back to scheduled by hand before anybody looked */
     pthread_join(thread, NULL);

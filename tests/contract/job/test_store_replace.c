@@ -228,13 +228,12 @@ FRESH_TEST(a_replace_that_races_with_a_claim_reports_the_body_that_was_sent)
 {
     enum { JOBS = 300 };
     struct replacer r = {.first = 1, .n = JOBS};
-    pthread_t thread;
     for (int id = 1; id <= JOBS; id++) {
         char key[16];
         snprintf(key, sizeof(key), "k%d", id);
         keyed_row(id, key, "");
     }
-    assert_int_equal(pthread_create(&thread, NULL, replace_each, &r), 0);
+    pthread_t thread = start_thread(replace_each, &r);
     for (int64_t id = JOBS; id >= 1; id--) /* they meet in the middle */
         claim(id);
     pthread_join(thread, NULL);
@@ -248,10 +247,9 @@ FRESH_TEST(a_replace_that_races_with_a_claim_reports_the_body_that_was_sent)
 FRESH_TEST(a_replace_that_waited_for_a_claim_is_too_late)
 {
     struct replacer r = {.first = 7, .n = 1};
-    pthread_t thread;
     keyed_row(7, "k7", "");
     run_sql("START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1, claim_shard = 0 WHERE id = 7");
-    assert_int_equal(pthread_create(&thread, NULL, replace_each, &r), 0);
+    pthread_t thread = start_thread(replace_each, &r);
     mysql_fixture_await_statement("SELECT%FOR UPDATE");
     run_sql("COMMIT");
     pthread_join(thread, NULL);
@@ -263,11 +261,10 @@ FRESH_TEST(a_replace_that_waited_for_a_claim_is_too_late)
 FRESH_TEST(a_replace_that_waited_for_the_key_replaces_the_job_that_has_it_now)
 {
     struct replacer r = {.first = 7, .n = 1};
-    pthread_t thread;
     keyed_row(7, "k7", "");
     job_row(8, "job_key = 'k7'");
     run_sql("START TRANSACTION; UPDATE job_keys SET job_id = 8");
-    assert_int_equal(pthread_create(&thread, NULL, replace_each, &r), 0);
+    pthread_t thread = start_thread(replace_each, &r);
     mysql_fixture_await_statement("SELECT%FOR UPDATE");
     run_sql("COMMIT");
     pthread_join(thread, NULL);

@@ -28,18 +28,16 @@ FRESH_TEST(the_same_results_sent_concurrently_are_applied_once)
     enum { JOBS = 200, SIDES = 4 };
     static struct dt_apply results[SIDES][JOBS];
     struct applier appliers[SIDES];
-    pthread_t threads[SIDES];
     for (int64_t id = 1; id <= JOBS; id++)
         job_row_dispatched(id, 1, 0);
     for (int s = 0; s < SIDES; s++) {
         for (int i = 0; i < JOBS; i++)
             results[s][i] = result(s % 2 ? i + 1 : JOBS - i, 1, i % 2 == s / 2 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED);
         appliers[s] = (struct applier){.results = results[s], .n = JOBS};
-        assert_int_equal(pthread_create(&threads[s], NULL, apply_all, &appliers[s]), 0);
     }
+    run_at_once(apply_all, appliers, sizeof *appliers, SIDES);
     int applied = 0;
     for (int s = 0; s < SIDES; s++) {
-        pthread_join(threads[s], NULL);
         MYSQL_FIXTURE_OK(appliers[s].status, NULL);
         for (int i = 0; i < JOBS; i++)
             applied += results[s][i].outcome == DT_OUTCOME_APPLIED;
@@ -55,11 +53,10 @@ FRESH_TEST(a_job_that_changed_between_reading_and_writing_is_judged_again)
     struct dt_apply results[] = {result(6, 1, DT_RESULT_SUCCEEDED), result(7, 1, DT_RESULT_FAILED),
                                  result(8, 1, DT_RESULT_GAVE_UP)};
     struct applier a = {.results = results, .n = 3};
-    pthread_t thread;
     for (int64_t id = 6; id <= 8; id++)
         job_row_dispatched(id, 1, 0);
     run_sql("START TRANSACTION; UPDATE jobs SET no_retries = TRUE, version = version + 1 WHERE id = 7");
-    assert_int_equal(pthread_create(&thread, NULL, apply_all, &a), 0);
+    pthread_t thread = start_thread(apply_all, &a);
     mysql_fixture_await_statement("UPDATE%");
     run_sql("COMMIT");
     pthread_join(thread, NULL);

@@ -495,10 +495,9 @@ static void *cut_the_wait(void *db)
 
 RIG_TEST(a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so)
 {
-    pthread_t other;
     dt_db *db;
     OK(dt_db_open(&mysql_fixture.config, &db, &err));
-    assert_int_equal(pthread_create(&other, NULL, cut_the_wait, db), 0);
+    pthread_t other = start_thread(cut_the_wait, db);
     assert_int_equal(dt_db_run(db, "SELECT SLEEP(25)", DT_NO_PARAMS, NULL, &err), DT_UNAVAILABLE);
     pthread_join(other, NULL);
     assert_int_equal(dt_db_reconnect(db, &err), DT_UNAVAILABLE); /* whoever came to it late does not wait either */

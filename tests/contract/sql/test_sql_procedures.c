@@ -49,10 +49,9 @@ static void *cancel_seven(void *)
 
 FRESH_TEST(dt_cancel_waits_for_a_settlement_without_locks)
 {
-    pthread_t other;
     job_row(7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
     run_sql("UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
-    assert_int_equal(pthread_create(&other, NULL, cancel_seven, NULL), 0);
+    pthread_t other = start_thread(cancel_seven, NULL);
     mysql_fixture_await_statement("%SLEEP(0.004)%");
     run_sql("UPDATE jobs SET version = 9 WHERE id = 7; UPDATE shards SET inflight = '[]'");
     pthread_join(other, NULL);
@@ -90,7 +89,6 @@ static void *redrive_seven(void *)
 /* The second one waits for the row in history, and finds it gone: the job is in `jobs` again. */
 FRESH_TEST(the_second_of_two_redrives_at_once_gets_an_error)
 {
-    pthread_t other;
     job_row(7, "state = 'dead', next_at = NULL, attempt = 1");
     run_sql("INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
             "dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, "
@@ -98,7 +96,7 @@ FRESH_TEST(the_second_of_two_redrives_at_once_gets_an_error)
             "attempt_status, due_at, dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, "
             "created_at, updated_at, 9000000000000, maker, digest, payload_binary, payload FROM jobs; DELETE FROM "
             "jobs; INSERT INTO history_days VALUES (0, 0); BEGIN; SELECT id FROM history FOR UPDATE");
-    assert_int_equal(pthread_create(&other, NULL, redrive_seven, NULL), 0);
+    pthread_t other = start_thread(redrive_seven, NULL);
     mysql_fixture_await_statement("%FROM history h WHERE%FOR UPDATE%");
     job_row(7, "attempt = 1");
     run_sql("DELETE FROM history; COMMIT");

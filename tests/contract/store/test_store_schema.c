@@ -1,5 +1,4 @@
 /* Migrations and the installation row on a real server. */
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "support/suite.h"
@@ -67,7 +66,6 @@ RIG_TEST(a_second_migration_run_changes_nothing)
 }
 
 struct migrator {
-    pthread_t thread;
     dt_status status;
     struct dt_error err;
 };
@@ -87,15 +85,10 @@ static void *migrate(void *arg)
 RIG_TEST(concurrent_migrations_run_once)
 {
     enum { N = 5 };
-    struct migrator m[N];
-    for (int i = 0; i < N; i++) {
-        m[i] = (struct migrator){0};
-        assert_int_equal(pthread_create(&m[i].thread, NULL, migrate, &m[i]), 0);
-    }
-    for (int i = 0; i < N; i++) {
-        pthread_join(m[i].thread, NULL);
+    struct migrator m[N] = {0};
+    run_at_once(migrate, m, sizeof *m, N);
+    for (int i = 0; i < N; i++)
         MYSQL_FIXTURE_OK(m[i].status, &m[i].err);
-    }
     assert_int_equal(logged, dt_migrations_n);
 }
 

@@ -1,7 +1,5 @@
 /* Counters of jobs by state on a real server: whatever happens to jobs, counters and rows say the same, at any moment;
  * what hands change is found by the audit or by the housekeeper, and counted once. */
-#include <pthread.h>
-
 #include "support/suite.h"
 
 #include "dispatch/fence.h"
@@ -425,12 +423,11 @@ static void *cancel_one(void *arg)
 FRESH_TEST(a_deadlock_over_a_counter_rolls_back_and_repeats_everything)
 {
     const int64_t ids[] = {1, 2};
-    pthread_t thread;
     dt_status status = DT_INTERNAL;
     OK(make(store, ids, 2, "a", false, INT64_C(4000000000000)));
     int64_t before = deadlocks();
     hold_counters();
-    assert_int_equal(pthread_create(&thread, NULL, cancel_one, &status), 0);
+    pthread_t thread = start_thread(cancel_one, &status);
     mysql_fixture_await_statement("INSERT INTO job_counts%");
     run_sql("UPDATE jobs SET payload = '7' WHERE id = 1");
     assert_true(deadlocks() > before);
@@ -562,9 +559,9 @@ FRESH_TEST(counters_match_the_rows_after_any_kill)
     made = 0;
     audited = corrected = 0;
     for (intptr_t i = 0; i < OTHERS; i++)
-        assert_int_equal(pthread_create(&others[i], NULL, work[i], (void *)i), 0);
+        others[i] = start_thread(work[i], (void *)i);
     for (intptr_t i = 0; i < MAKERS; i++)
-        assert_int_equal(pthread_create(&makers[i], NULL, make_many, (void *)i), 0);
+        makers[i] = start_thread(make_many, (void *)i);
     for (int killed = 0; made < JOBS; killed = made) {
         while (made < JOBS && made < killed + JOBS / 12)
             assert_int_equal(miscounted(), 0); /* one statement sees one moment */

@@ -1,6 +1,4 @@
 /* Topics and shard information on a real server. */
-#include <pthread.h>
-
 #include "dispatch/shards.h"
 #include "store/processes.h"
 #include "support/store_suite.h"
@@ -140,8 +138,8 @@ RIG_TEST(clashing_kafka_names_are_refused)
 }
 
 struct maker {
-    pthread_t thread;
     const char *name;
+    struct dt_topic_terms *terms;
     dt_status status;
 };
 
@@ -151,7 +149,7 @@ static void *ensure(void *arg)
     dt_store *own = NULL;
     m->status = dt_store_new(&mysql_fixture.config, NULL, &own);
     if (!m->status)
-        m->status = dt_store_topic_ensure(own, dt_str(m->name), NULL, NULL);
+        m->status = dt_store_topic_ensure(own, dt_str(m->name), m->terms, NULL);
     dt_store_free(own);
     dt_db_thread_end();
     return NULL;
@@ -166,10 +164,9 @@ RIG_TEST(one_of_two_clashing_topics_created_at_once_is_refused)
         for (int i = 0; i < 8; i++) {
             snprintf(names[i], sizeof names[i], "r%d%cx", round, i % 2 ? '.' : '_');
             m[i] = (struct maker){.name = names[i]};
-            assert_int_equal(pthread_create(&m[i].thread, NULL, ensure, &m[i]), 0);
         }
+        run_at_once(ensure, m, sizeof *m, 8);
         for (int i = 0; i < 8; i++) {
-            pthread_join(m[i].thread, NULL);
             assert_true(m[i].status == DT_OK || m[i].status == DT_INVALID);
             in += m[i].status == DT_OK;
         }
@@ -256,31 +253,18 @@ RIG_TEST(topics_are_counted_for_each_prefix_that_the_name_begins_with)
     assert_int_equal(try_put("in.a", "elsewhere", &terms), DT_OK);
 }
 
-static void *ensure_bounded(void *arg)
-{
-    struct maker *m = arg;
-    struct dt_topic_terms terms = {.topics_max = 5};
-    dt_store *own = NULL;
-    m->status = dt_store_new(&mysql_fixture.config, NULL, &own);
-    if (!m->status)
-        m->status = dt_store_topic_ensure(own, dt_str(m->name), &terms, NULL);
-    dt_store_free(own);
-    dt_db_thread_end();
-    return NULL;
-}
-
 RIG_TEST(concurrent_creates_do_not_exceed_the_maximal_number_of_topics)
 {
     char names[16][8];
     struct maker m[16];
+    struct dt_topic_terms terms = {.topics_max = 5};
     int in = 0;
     for (int i = 0; i < 16; i++) {
         snprintf(names[i], sizeof names[i], "n%d", i);
-        m[i] = (struct maker){.name = names[i]};
-        assert_int_equal(pthread_create(&m[i].thread, NULL, ensure_bounded, &m[i]), 0);
+        m[i] = (struct maker){names[i], &terms, DT_OK};
     }
+    run_at_once(ensure, m, sizeof *m, 16);
     for (int i = 0; i < 16; i++) {
-        pthread_join(m[i].thread, NULL);
         assert_true(m[i].status == DT_OK || m[i].status == DT_INVALID);
         in += m[i].status == DT_OK;
     }

@@ -138,6 +138,23 @@ void suite_add_on(const char *name, CMUnitTestFunction run, void (*setup)(void *
         *fixture = (struct fixture){.make = setup, .drop = teardown, .size = rig};
 }
 
+pthread_t start_thread(void *(*run)(void *), void *arg)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, arg), 0);
+    return thread;
+}
+
+void run_at_once(void *(*run)(void *), void *args, size_t size, size_t n)
+{
+    pthread_t threads[16];
+    assert_in_range(n, 1, 16);
+    for (size_t i = 0; i < n; i++)
+        threads[i] = start_thread(run, args ? (char *)args + i * size : NULL);
+    for (size_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+}
+
 void suite_number_is(uintptr_t is, uintptr_t expected, const char *member, const char *file, int line)
 {
     if (is == expected)

@@ -1,6 +1,4 @@
 /* The bytes that all requests may hold together. */
-#include <pthread.h>
-
 #include "support/suite.h"
 
 #include "request/request.h"
@@ -8,13 +6,21 @@
 #define THREADS 4
 #define ROUNDS  20000
 
-TEST(reserved_bytes_never_exceed_the_budget)
+/* Two requests that share a budget of a hundred bytes. */
+static struct dt_budget budget;
+static struct dt_hold a, b;
+
+static void start(void)
 {
-    struct dt_budget budget;
-    struct dt_hold a, b;
     dt_budget_init(&budget, 100);
     dt_hold_init(&a, &budget);
     dt_hold_init(&b, &budget);
+}
+
+#define BUDGET_TEST(name) TEST_WITH(name, start, NULL)
+
+BUDGET_TEST(reserved_bytes_never_exceed_the_budget)
+{
     assert_true(dt_hold_more(&a, 60));
     assert_true(dt_hold_more(&b, 40));
     assert_false(dt_hold_more(&a, 1));
@@ -27,49 +33,37 @@ TEST(reserved_bytes_never_exceed_the_budget)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(bulk_requests_leave_an_eighth_of_the_budget_to_others)
+BUDGET_TEST(bulk_requests_leave_an_eighth_of_the_budget_to_others)
 {
-    struct dt_budget budget;
-    struct dt_hold bulk, small;
+    struct dt_hold *bulk = &a, *small = &b;
     dt_budget_init(&budget, 80);
-    dt_hold_init(&bulk, &budget);
-    dt_hold_init(&small, &budget);
-    assert_false(dt_hold_bulk(&bulk, SIZE_MAX));
-    assert_false(dt_hold_bulk(&bulk, 71));
-    assert_true(dt_hold_bulk(&bulk, 70));
-    assert_false(dt_hold_bulk(&bulk, 1));
-    assert_true(dt_hold_more(&small, 8));
-    assert_false(dt_hold_bulk(&bulk, 1)); /* less is left than an eighth */
-    assert_true(dt_hold_more(&small, 2));
-    dt_hold_less(&bulk, 10);
-    assert_true(dt_hold_more(&small, 10)); /* what is not taken is anybody's */
-    assert_false(dt_hold_bulk(&bulk, 1));
-    dt_hold_less(&small, DT_HOLD_ALL);
-    assert_true(dt_hold_bulk(&bulk, 10));
-    dt_hold_less(&bulk, DT_HOLD_ALL);
+    assert_false(dt_hold_bulk(bulk, SIZE_MAX));
+    assert_false(dt_hold_bulk(bulk, 71));
+    assert_true(dt_hold_bulk(bulk, 70));
+    assert_false(dt_hold_bulk(bulk, 1));
+    assert_true(dt_hold_more(small, 8));
+    assert_false(dt_hold_bulk(bulk, 1)); /* less is left than an eighth */
+    assert_true(dt_hold_more(small, 2));
+    dt_hold_less(bulk, 10);
+    assert_true(dt_hold_more(small, 10)); /* what is not taken is anybody's */
+    assert_false(dt_hold_bulk(bulk, 1));
+    dt_hold_less(small, DT_HOLD_ALL);
+    assert_true(dt_hold_bulk(bulk, 10));
+    dt_hold_less(bulk, DT_HOLD_ALL);
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(a_refusal_is_counted_and_charges_nothing)
+BUDGET_TEST(a_refusal_is_counted_and_charges_nothing)
 {
-    struct dt_budget budget;
-    struct dt_hold hold;
-    dt_budget_init(&budget, 10);
-    dt_hold_init(&hold, &budget);
     double before = dt_metric_value(budget.refused);
-    assert_false(dt_hold_more(&hold, 11));
+    assert_false(dt_hold_more(&a, 101));
     assert_true(dt_metric_value(budget.refused) == before + 1);
-    assert_int_equal(hold.n, 0);
+    assert_int_equal(a.n, 0);
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(a_hold_releases_no_more_than_it_has)
+BUDGET_TEST(a_hold_releases_no_more_than_it_has)
 {
-    struct dt_budget budget;
-    struct dt_hold a, b;
-    dt_budget_init(&budget, 100);
-    dt_hold_init(&a, &budget);
-    dt_hold_init(&b, &budget);
     assert_true(dt_hold_more(&a, 10));
     assert_true(dt_hold_more(&b, 20));
     dt_hold_less(&a, 1000);
@@ -79,18 +73,14 @@ TEST(a_hold_releases_no_more_than_it_has)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(a_hold_can_be_raised_and_lowered)
+BUDGET_TEST(a_hold_can_be_raised_and_lowered)
 {
-    struct dt_budget budget;
-    struct dt_hold hold;
-    dt_budget_init(&budget, 100);
-    dt_hold_init(&hold, &budget);
-    assert_true(dt_hold_exactly(&hold, 70));
-    assert_true(dt_hold_exactly(&hold, 30));
+    assert_true(dt_hold_exactly(&a, 70));
+    assert_true(dt_hold_exactly(&a, 30));
     assert_int_equal(dt_budget_held(&budget), 30);
-    assert_false(dt_hold_exactly(&hold, 101));
-    assert_int_equal(hold.n, 30);
-    assert_true(dt_hold_exactly(&hold, 0));
+    assert_false(dt_hold_exactly(&a, 101));
+    assert_int_equal(a.n, 30);
+    assert_true(dt_hold_exactly(&a, 0));
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
@@ -115,33 +105,22 @@ static void *take_and_give(void *arg)
     return NULL;
 }
 
-TEST(bytes_moved_between_holds_stay_charged)
+BUDGET_TEST(bytes_moved_between_holds_stay_charged)
 {
-    struct dt_budget budget;
-    struct dt_hold from, to;
-    dt_budget_init(&budget, 100);
-    dt_hold_init(&from, &budget);
-    dt_hold_init(&to, &budget);
-    assert_true(dt_hold_more(&from, 60));
-    dt_hold_move(&from, &to, 50);
-    assert_int_equal(from.n, 10);
-    assert_int_equal(to.n, 50);
-    dt_hold_move(&from, &to, 50);
-    assert_int_equal(to.n, 60);
-    dt_hold_less(&from, DT_HOLD_ALL);
+    assert_true(dt_hold_more(&a, 60));
+    dt_hold_move(&a, &b, 50);
+    assert_int_equal(a.n, 10);
+    assert_int_equal(b.n, 50);
+    dt_hold_move(&a, &b, 50);
+    assert_int_equal(b.n, 60);
+    dt_hold_less(&a, DT_HOLD_ALL);
     assert_int_equal(dt_budget_held(&budget), 60);
-    dt_hold_less(&to, DT_HOLD_ALL);
+    dt_hold_less(&b, DT_HOLD_ALL);
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
-TEST(threads_share_a_budget_without_losing_a_byte)
+BUDGET_TEST(threads_share_a_budget_without_losing_a_byte)
 {
-    struct dt_budget budget;
-    pthread_t threads[THREADS];
-    dt_budget_init(&budget, 100);
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &budget), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_at_once(take_and_give, &budget, 0, THREADS);
     assert_int_equal(dt_budget_held(&budget), 0);
 }

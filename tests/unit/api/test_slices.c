@@ -1,9 +1,7 @@
 /* Work in time slices: nobody waits for all of another's work, and the end leaves nothing undone. */
 
-#include "support/suite.h"
-#include <pthread.h>
-
 #include "request/workers.h"
+#include "support/suite.h"
 
 struct work {
     struct dt_slice slice; /* first: a slice is its work */

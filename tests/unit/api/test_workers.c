@@ -582,7 +582,6 @@ static int submit_until_the_end(struct call *calls)
 FRESH_TEST(stopping_refuses_waiting_requests_and_lets_running_ones_end)
 {
     struct call *calls = rig->calls;
-    pthread_t stopper;
     start(2);
     calls[2].times_later = 1000000;
     submit(&calls[2]);
@@ -590,7 +589,7 @@ FRESH_TEST(stopping_refuses_waiting_requests_and_lets_running_ones_end)
     hold(calls, 2, 0);
     submit_by(&calls[3], 9);
     submit_by(&calls[4], 9);
-    assert_int_equal(pthread_create(&stopper, NULL, stop, rig->pool), 0);
+    pthread_t stopper = start_thread(stop, rig->pool);
     int n = submit_until_the_end(&calls[10]);
     let_go(&calls[0]);
     let_go(&calls[1]);

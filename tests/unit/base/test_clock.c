@@ -204,7 +204,7 @@ TEST(readers_never_see_half_of_a_sample)
     start(&hand, &race.ref);
     dt_refclock_sample(&race.ref, SERVER_MS, hand.mono_us - 1, hand.mono_us);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&writers[i], NULL, sample_in_turns, &race), 0);
+        writers[i] = start_thread(sample_in_turns, &race);
     for (int i = 0; i < 100000; i++) {
         int64_t early = dt_refclock_earliest_ms(&race.ref), late = dt_refclock_latest_ms(&race.ref);
         mixed += early != SERVER_MS && early != SERVER_MS + 3600000;

@@ -181,14 +181,10 @@ static void *pass_often(void *arg)
 
 FRESH_TEST(passes_of_all_threads_count_together_and_each_once)
 {
-    pthread_t threads[4];
     unsigned hits[4] = {0};
     choose("test.status=error@19901-20000");
     dt_log_set_level(DT_LOG_ERROR);
-    for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, pass_often, &hits[i]), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
+    run_at_once(pass_often, hits, sizeof *hits, 4);
     dt_log_set_level(DT_LOG_INFO);
     assert_int_equal(hits[0] + hits[1] + hits[2] + hits[3], 100);
 }

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -104,19 +103,15 @@ static void *write_many(void *arg)
     memset(long_value, 'x', sizeof long_value - 1);
     long_value[sizeof long_value - 1] = '\0';
     for (int i = 0; i < LINES; i++)
-        DT_LOG(INFO, "t", "m", DT_I("thread", (intptr_t)arg), DT_S("v", long_value));
+        DT_LOG(INFO, "t", "m", DT_I("thread", *(const int *)arg), DT_S("v", long_value));
     return NULL;
 }
 
 CAUGHT_TEST(lines_of_several_threads_never_mix)
 {
-    pthread_t threads[THREADS];
-    int lines = 0;
+    int numbers[THREADS] = {0, 1, 2, 3}, lines = 0;
     fcntl(file, F_SETFL, O_APPEND);
-    for (intptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, write_many, (void *)i), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_at_once(write_many, numbers, sizeof *numbers, THREADS);
     for (char *line = strtok(written(), "\n"); line; line = strtok(NULL, "\n"), lines++)
         assert_int_equal(strlen(behind_time(line)), strlen("level=info component=t msg=m thread=0 v=") + 399);
     assert_int_equal(lines, THREADS * LINES);

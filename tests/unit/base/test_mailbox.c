@@ -1,5 +1,4 @@
 /* The mailbox, with real threads and the real monotonic clock. */
-#include <pthread.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -72,8 +71,7 @@ static void *post(void *arg)
 
 BOX_TEST(a_signal_wakes_an_endless_wait)
 {
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, post, box), 0);
+    pthread_t thread = start_thread(post, box);
     assert_int_equal(dt_mailbox_wait(box, INT64_MAX), 8);
     pthread_join(thread, NULL);
 }
@@ -106,7 +104,7 @@ BOX_TEST(the_last_post_of_every_thread_is_seen)
     uint32_t done = 0;
     for (int i = 0; i < POSTERS; i++) {
         posters[i] = (struct poster){box, UINT32_C(1) << i, 0};
-        assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
+        threads[i] = start_thread(post_many, &posters[i]);
     }
     while (done != (1u << POSTERS) - 1) {
         uint32_t bits = dt_mailbox_wait(box, now_us() + 60000000);
@@ -176,8 +174,7 @@ BOX_TEST(a_signal_outside_the_mask_does_not_wake_a_pause)
 {
     struct sleeper sleeper = {.box = box};
     const struct timespec moment = {.tv_nsec = 200000};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, pause_until_two, &sleeper), 0);
+    pthread_t thread = start_thread(pause_until_two, &sleeper);
     while (!sleeper.sleeps)
         nanosleep(&moment, NULL);
     for (int i = 0; i < 200; i++) {

@@ -1,6 +1,5 @@
 /* The registry and its text. Families live as long as the process, so each test has names of its own. */
 #include <math.h>
-#include <pthread.h>
 
 #include "support/suite.h"
 
@@ -157,11 +156,7 @@ static void *update_many(void *)
 
 TEST(no_update_is_lost_between_threads)
 {
-    pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, update_many, NULL), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_at_once(update_many, NULL, 0, THREADS);
     assert_has("\nt_race_total 80000\n");
     assert_has("\nt_race_seconds_sum 40000\nt_race_seconds_count 80000\n");
 }

@@ -1,6 +1,4 @@
 /* What is told of an outage: read back from a file that stands in for stderr. */
-#include <pthread.h>
-
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "support/rigs/log_rig.h"
@@ -203,12 +201,8 @@ static void *fail_and_recover(void *)
 
 CAUGHT_TEST(concurrent_threads_count_their_parts_correctly)
 {
-    pthread_t threads[THREADS];
     struct dt_outage_part part = {0};
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, fail_and_recover, NULL), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    run_at_once(fail_and_recover, NULL, 0, THREADS);
     assert_int_equal(lines_with("begins=true"), lines_with("outage ended"));
     meets(100 * S, &part, DT_OUTAGE_MYSQL);
     assert_int_equal(lines_with("parts=1 "), lines_with("begins=true"));

@@ -94,6 +94,12 @@ static void answer(void)
     answer_with(DT_OK);
 }
 
+static void answer_and_step(dt_elector *e)
+{
+    answer();
+    step(e);
+}
+
 /* ---- the elector ---- */
 
 static int start(void **state)
@@ -139,13 +145,11 @@ STARTED_TEST(a_shard_held_by_another_member_is_not_led)
     world.holder[1] = SOMEBODY;
     add_member(SOMEBODY, 5, 0);
     step(e);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_true(fake.busy);
     assert_int_equal(fake.order.n_take, 1);
     assert_int_equal(fake.order.take[0], 0);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(gained[0], 1);
     assert_int_equal(gained[1], 0);
 }
@@ -153,13 +157,11 @@ STARTED_TEST(a_shard_held_by_another_member_is_not_led)
 STARTED_TEST(an_order_without_an_answer_does_not_make_a_leader)
 {
     step(e);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(fake.order.n_take, SHARDS);
     add_member(SOMEBODY, 1, 0);
     world.holder[0] = SOMEBODY; /* it was faster */
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(gained[0], 0);
     assert_int_equal(gained[1], 1);
 }
@@ -189,8 +191,7 @@ STARTED_TEST(a_renewal_extends_the_lease_from_its_sending)
     assert_true(fake.busy && fake.order.renew);
     assert_int_equal(fake.order.n_take + fake.order.n_drop + fake.order.n_over, 0);
     now_us += 500000;
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(atomic_load(&e->lease.until_us), sent_us + TIMEOUT_US * 2 / 3);
     assert_int_equal(dt_elector_next_us(e), sent_us + PERIOD_US);
 }
@@ -198,15 +199,12 @@ STARTED_TEST(a_renewal_extends_the_lease_from_its_sending)
 STARTED_TEST(an_answer_that_arrives_after_the_lease_gains_no_shard_before_the_next_renewal)
 {
     step(e);
-    answer();
-    step(e); /* takes */
+    answer_and_step(e); /* takes */
     now_us += TIMEOUT_US;
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(gained[0] + gained[1], 0);
     assert_true(fake.busy && fake.order.renew);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(gained[0] + gained[1], 2);
 }
 
@@ -217,8 +215,7 @@ STARTED_TEST(a_lease_that_ran_out_is_led_again_once_it_was_renewed_in_time)
     step(e);
     assert_int_equal(lost[0] + lost[1], 2);
     assert_true(fake.busy && fake.order.renew);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(gained[0] + gained[1], 4);
 }
 
@@ -230,16 +227,14 @@ STARTED_TEST(a_shard_is_kept_until_its_loop_has_stopped)
     assert_int_equal(released[0] + released[1], 2);
     assert_true(fake.busy && fake.order.renew && fake.order.leaving);
     assert_int_equal(fake.order.n_drop, 0);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_false(fake.busy);
     dt_elector_released(e, 1);
     step(e);
     assert_true(fake.busy);
     assert_int_equal(fake.order.n_drop, 1);
     assert_int_equal(fake.order.drop[0], 1);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_true(dt_elector_leads(e, 0));
     assert_false(dt_elector_leads(e, 1));
     assert_int_equal(world.holder[1], 0);
@@ -297,8 +292,7 @@ STARTED_TEST(a_renewal_that_failed_is_tried_again_within_the_lease)
     now_us = dt_elector_next_us(e);
     step(e);
     assert_true(fake.busy && fake.order.renew);
-    answer();
-    step(e);
+    answer_and_step(e);
     assert_int_equal(lost[0] + lost[1], 0);
 }
 
@@ -315,8 +309,7 @@ static void settle_but_ends(dt_elector *e)
 {
     step(e);
     while (fake.busy && fake.order.n_over == 0) {
-        answer();
-        step(e);
+        answer_and_step(e);
     }
 }
 

@@ -311,10 +311,9 @@ static void *set_soon(void *arg)
 START_TEST(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop)
 {
     _Atomic bool stop = false;
-    pthread_t thread;
     fx.config.kafka_transaction_timeout = LONG_TIMEOUT_MS;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
-    assert_int_equal(pthread_create(&thread, NULL, set_soon, (void *)(uintptr_t)&stop), 0);
+    pthread_t thread = start_thread(set_soon, (void *)(uintptr_t)&stop);
     assert_int_equal(start(&stop, &err), DT_SHUTDOWN);
     pthread_join(thread, NULL);
 }
@@ -391,9 +390,8 @@ static void *notify_for_long(void *)
 NOTICES_TEST(waiting_for_another_caller_is_part_of_the_timeout)
 {
     bool sent[NOTICES];
-    pthread_t other;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 8000); /* longer than the other caller waits */
-    assert_int_equal(pthread_create(&other, NULL, notify_for_long, NULL), 0);
+    pthread_t other = start_thread(notify_for_long, NULL);
     usleep(200000);
     const int64_t begin_us = now_us();
     assert_int_equal(notify("orders", 1, sent, 500), DT_UNAVAILABLE);
