@@ -97,7 +97,7 @@ static bool put_off_again(struct dt_request *req, dt_store *store, const struct 
  * wait, puts the request off and returns true. */
 static bool put_off_until_settled(struct dt_request *req, struct dt_change *change, const struct dt_job *job)
 {
-    if (change->at_once || !job->unsettled)
+    if (!job->unsettled)
         return false;
     if (!change->settle.by_us)
         change->settle.by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
@@ -117,14 +117,13 @@ enum dt_next dt_change_job(struct dt_request *req, dt_store *store)
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = change->id ? check_job_visible(req, store, change->id, &err) : DT_OK;
-    const bool visible = status == DT_OK;
     DT_THEN(status, change->apply(req, store, &job, &err));
     if (req->status != 0) /* `apply` has filled in the answer */
         return DT_REPLY;
     if (status == DT_TOO_LATE && put_off_until_settled(req, change, &job))
         return DT_PENDING;
     if (status == DT_NOT_FOUND)
-        return visible && change->missing ? change->missing(req) : dt_answer_not_found(req, "job");
+        return change->missing ? change->missing(req) : dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, job.id > 0 ? &job : NULL, &err);
     struct dt_entry entry = {
@@ -258,11 +257,7 @@ static struct change *begin_change(struct dt_request *req, dt_change_fn *apply)
 
 enum dt_next dt_handle_job_operate(struct dt_request *req)
 {
-    struct change *change = begin_change(req, operate_job);
-    if (!change)
-        return DT_REPLY;
-    change->change.at_once = true;
-    return dt_workers_submit(req->api->workers, req, dt_change_job);
+    return begin_change(req, operate_job) ? dt_workers_submit(req->api->workers, req, dt_change_job) : DT_REPLY;
 }
 
 enum dt_next dt_handle_job_attempts(struct dt_request *req)

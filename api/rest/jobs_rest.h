@@ -30,9 +30,8 @@ struct dt_change {
     dt_change_fn *apply;
     /* Called instead of answering 404 if `apply` returns NOT_FOUND. NULL: the answer is 404. */
     enum dt_next (*missing)(struct dt_request *req);
-    int64_t id;   /* the job that the path names; 0: the path names none */
-    bool at_once; /* the change is never put off */
-    struct {      /* used by dt_change_job while the request is put off; at first all zeros */
+    int64_t id; /* the job that the path names; 0: the path names none */
+    struct {    /* used by dt_change_job while the request is put off; at first all zeros */
         int64_t id;
         int shard; /* the shard whose list of attempts in flight has an attempt of the job */
         int64_t by_us;
