@@ -60,9 +60,15 @@ dt_handler dt_handle_console_moved;
 extern const struct dt_list dt_list_of_alerts;
 dt_handler dt_handle_alert_silence;
 
-/* rest/overview_rest.c, rest/series_rest.c, rest/doctor_rest.c, rest/ops_rest.c */
-dt_work dt_handle_overview, dt_handle_info;
-dt_handler dt_handle_series, dt_handle_dead_letters, dt_handle_doctor;
+/* rest/overview_rest.c, rest/series_rest.c */
+dt_work dt_handle_overview;
+dt_handler dt_handle_series, dt_handle_dead_letters;
+
+/* rest/doctor_rest.c */
+dt_handler dt_handle_doctor;
+
+/* rest/ops_rest.c */
 dt_handler dt_handle_clock; /* without a body: shows the clock; with one: changes it */
 dt_handler dt_handle_shards, dt_handle_caller;
 dt_handler dt_handle_healthz, dt_handle_readyz, dt_handle_metrics, dt_handle_openapi;
+dt_work dt_handle_info;

@@ -209,9 +209,7 @@ static dt_status start_server_parts(struct server *s, struct dt_error *err)
     DT_THEN(status, dt_overview_new(api, &api->overview));
     DT_THEN(status, dt_zone_files_new(NULL, &api->zones));
     DT_THEN(status, dt_quotas_start(&s->env, s->chores, &api->quotas, err));
-    DT_THEN(status, dt_auth_new(!s->loopback, &api->auth));
-    if (status == DT_OK)
-        dt_auth_use_quotas(api->auth, api->quotas);
+    DT_THEN(status, dt_auth_new(!s->loopback, api->quotas, &api->auth));
     DT_THEN(status, dt_index_writer_start(&s->env, api->topics, &api->index, err));
     DT_THEN(status, dt_committer_start(&s->env, api->topics, api->index, &api->committer, err));
     DT_THEN(status, dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err));

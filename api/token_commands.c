@@ -25,6 +25,34 @@ static dt_status open_store(const struct dt_config *config, dt_store **store, st
     return status;
 }
 
+/* Reads "jobs_per_second=100,pending_jobs=5000". Quotas that the text does not name are DT_QUOTA_UNSET. */
+static dt_status parse_quotas(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err)
+{
+    *out = dt_quota_all(DT_QUOTA_UNSET);
+    while (text.n > 0) {
+        const struct dt_str element = dt_str_next_element(&text);
+        const char *equals = memchr(element.p, '=', element.n);
+        const size_t n = equals ? (size_t)(equals - element.p) : element.n;
+        int quota = 0;
+        while (quota < DT_QUOTAS && !dt_str_is((struct dt_str){element.p, n}, dt_quota_name((enum dt_quota)quota)))
+            quota++;
+        int64_t limit = 0; /* the text must consist of digits, at least one */
+        bool fine = quota < DT_QUOTAS && equals && n + 1 < element.n;
+        for (size_t i = n + 1; fine && i < element.n; i++) {
+            fine = element.p[i] >= '0' && element.p[i] <= '9';
+            limit = limit * 10 + (element.p[i] - '0');
+            fine = fine && limit <= DT_QUOTA_MAX;
+        }
+        if (!fine)
+            return dt_fail(err, DT_INVALID,
+                           "\"%.*s\" is not a quota: it must be requests_per_second, jobs_per_second, "
+                           "payload_bytes_per_second or pending_jobs, then = and a number",
+                           (int)element.n, element.p);
+        out->v[quota] = limit;
+    }
+    return DT_OK;
+}
+
 int dt_command_new_token(const struct dt_config *config, const struct dt_command_token *token)
 {
     struct dt_error err = {0};
@@ -34,7 +62,7 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
     char stored[DT_SCOPES_TEXT];
     dt_store *store = NULL;
     dt_status status = dt_token_judge(&ask, stored, &err);
-    DT_THEN(status, dt_token_quotas_parse(dt_str(token->quotas), &ask.quotas, &err));
+    DT_THEN(status, parse_quotas(dt_str(token->quotas), &ask.quotas, &err));
     DT_THEN(status, open_store(config, &store, &err));
     DT_THEN(status, dt_token_new(store, &ask, text, &err));
     dt_store_free(store);
@@ -126,33 +154,6 @@ static void format_canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
             strcat(out, ",");
         strcat(out, dt_scope_words[i].word);
     }
-}
-
-dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err)
-{
-    *out = dt_quota_all(DT_QUOTA_UNSET);
-    while (text.n > 0) {
-        const struct dt_str element = dt_str_next_element(&text);
-        const char *equals = memchr(element.p, '=', element.n);
-        const size_t n = equals ? (size_t)(equals - element.p) : element.n;
-        int quota = 0;
-        while (quota < DT_QUOTAS && !dt_str_is((struct dt_str){element.p, n}, dt_quota_name((enum dt_quota)quota)))
-            quota++;
-        int64_t limit = 0; /* the text must consist of digits, at least one */
-        bool fine = quota < DT_QUOTAS && equals && n + 1 < element.n;
-        for (size_t i = n + 1; fine && i < element.n; i++) {
-            fine = element.p[i] >= '0' && element.p[i] <= '9';
-            limit = limit * 10 + (element.p[i] - '0');
-            fine = fine && limit <= DT_QUOTA_MAX;
-        }
-        if (!fine)
-            return dt_fail(err, DT_INVALID,
-                           "\"%.*s\" is not a quota: it must be requests_per_second, jobs_per_second, "
-                           "payload_bytes_per_second or pending_jobs, then = and a number",
-                           (int)element.n, element.p);
-        out->v[quota] = limit;
-    }
-    return DT_OK;
 }
 
 dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT], struct dt_error *err)

@@ -13,9 +13,6 @@ struct dt_token_ask {
     struct dt_quota_limits quotas;
 };
 
-/* Reads "jobs_per_second=100,pending_jobs=5000". Quotas that the text does not name are DT_QUOTA_UNSET. INVALID: err
- * has the reason. */
-dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err);
 /* Checks a request for a token. Rewrites `scopes` as it is stored: each scope once, in a fixed order. INVALID: err has
  * the reason. */
 dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT], struct dt_error *err);

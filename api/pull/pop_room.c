@@ -133,14 +133,6 @@ static bool receives_offer_notifications(const dt_pop_room *room)
 
 /* ---- entering and leaving ---- */
 
-bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish)
-{
-    pthread_mutex_lock(&room->lock);
-    bool awaits = !room->closed && dt_pop_lines_await(&room->lines, wish);
-    pthread_mutex_unlock(&room->lock);
-    return awaits;
-}
-
 static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
                      const struct dt_command_job *names)
 {
@@ -649,6 +641,15 @@ static enum dt_next pop_without_waiting(struct dt_request *req, dt_store *store)
     return DT_REPLY;
 }
 
+/* Returns true if pops already wait for each topic that this pop requests: then it may wait, too, without a claim. */
+static bool others_wait(dt_pop_room *room, const struct dt_pop_wish *wish)
+{
+    pthread_mutex_lock(&room->lock);
+    bool awaits = !room->closed && dt_pop_lines_await(&room->lines, wish);
+    pthread_mutex_unlock(&room->lock);
+    return awaits;
+}
+
 enum dt_next dt_handle_pop(struct dt_request *req)
 {
     struct popping *p = dt_answer_state(req, sizeof(*p));
@@ -665,7 +666,7 @@ enum dt_next dt_handle_pop(struct dt_request *req)
         if (dt_wall_found(req, p->wish.topics[i]) != DT_OK)
             return dt_answer_not_found(req, "topic");
     p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
-    if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))
+    if (p->wish.wait_ms && others_wait(req->api->pops, &p->wish))
         return enter_waiting_room(req);
     return dt_workers_submit(req->api->workers, req, pop_without_waiting);
 }

@@ -30,9 +30,6 @@ void dt_pop_room_free(dt_pop_room *room);
  * number before its claim and passes it to dt_pop_room_enter, so that a notification between the two calls is not
  * missed. Any thread. */
 uint64_t dt_pop_room_heard(dt_pop_room *room, const struct dt_pop_wish *wish);
-/* Returns true if pops already wait for each topic that this pop requests: then it may wait, too, without a claim. Any
- * thread. */
-bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish);
 /* Takes over a pop's connection, on its HTTP thread; the waiting room will send the answer. Copies the pop's parameters
  * (wish). heard: from dt_pop_room_heard. True: the caller returns DT_AWAY. False: the room is full or closed, or memory
  * ran out; the caller keeps the request. */

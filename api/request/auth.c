@@ -74,21 +74,17 @@ static struct dt_token_set *acquire_token_set(dt_auth *auth)
     return set;
 }
 
-dt_status dt_auth_new(bool need_tokens, dt_auth **out)
+dt_status dt_auth_new(bool need_tokens, dt_quotas *quotas, dt_auth **out)
 {
     *out = NULL;
     dt_auth *auth = calloc(1, sizeof(*auth));
     if (!auth)
         return DT_NOMEM;
     auth->need_tokens = need_tokens;
+    auth->quotas = quotas;
     pthread_mutex_init(&auth->lock, NULL);
     *out = auth;
     return DT_OK;
-}
-
-void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas)
-{
-    auth->quotas = quotas;
 }
 
 void dt_auth_free(dt_auth *auth)

@@ -55,16 +55,14 @@ struct dt_caller {
      * token. */
     uint8_t fair_queue;
     struct dt_str name;       /* name of the token; absent if there is no token */
-    struct dt_tenant *tenant; /* quotas of the token; NULL without a token, or without dt_auth_use_quotas */
+    struct dt_tenant *tenant; /* quotas of the token; NULL without a token, or if dt_auth has no quotas */
     struct dt_token_set *set;
 };
 
 /* Creates the state; the list of tokens is unknown until the first load. need_tokens: the API listens beyond the
- * loopback, so an empty list refuses every caller. NOMEM: *out is NULL. */
-dt_status dt_auth_new(bool need_tokens, dt_auth **out);
-/* Makes callers refer to the quotas of their tokens. Called before the first load. The quotas must outlive all lists
- * and callers. */
-void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas);
+ * loopback, so an empty list refuses every caller. quotas: callers refer to the quotas of their tokens, which must
+ * outlive all lists and callers; NULL: the process uses no quotas. NOMEM: *out is NULL. */
+dt_status dt_auth_new(bool need_tokens, dt_quotas *quotas, dt_auth **out);
 /* Frees the state. Callers may outlive it. Accepts NULL. */
 void dt_auth_free(dt_auth *auth);
 /* Replaces the list by a copy of `tokens`. rule: what applies if the list is empty. NOMEM: the list is unchanged. */

@@ -18,7 +18,7 @@ static void make(struct fixture *f)
 {
     static const char *const scopes[TOKENS] = {"write,read", "report", "admin"};
     static const char *const topics[TOKENS] = {"orders.,mail", "*", "*"};
-    assert_int_equal(dt_auth_new(false, &f->auth), DT_OK);
+    assert_int_equal(dt_auth_new(false, NULL, &f->auth), DT_OK);
     for (int i = 0; i < TOKENS; i++) {
         f->tokens[i].name = dt_str("any");
         f->tokens[i].scopes = dt_str(scopes[i]);
@@ -86,7 +86,7 @@ RIG_TEST(without_tokens_only_the_loopback_is_served)
 {
     struct dt_caller caller;
     dt_auth *strict;
-    assert_int_equal(dt_auth_new(true, &strict), DT_OK);
+    assert_int_equal(dt_auth_new(true, NULL, &strict), DT_OK);
     assert_int_equal(dt_auth_set(strict, NULL, 0, DT_TOKENS_WAIVED), DT_OK);
     assert_int_equal(dt_auth_check(strict, DT_STR_NONE, &caller), DT_DENIED);
     assert_false(dt_caller_may(&caller, DT_SCOPE_READ));

@@ -195,7 +195,7 @@ static char header[sizeof("Bearer ") + DT_TOKEN_TEXT_MAX]; /* that shows the sec
 static dt_status set_tokens(void)
 {
     dt_auth *auth = NULL;
-    dt_status status = dt_auth_new(false, &auth);
+    dt_status status = dt_auth_new(false, NULL, &auth);
     if (status != DT_OK)
         return status;
     status = dt_auth_set(auth, tokens, 2, DT_TOKENS_ASKED);

@@ -170,7 +170,7 @@ static dt_status start_health(void)
 {
     dt_auth *auth = NULL;
     dt_health *health = NULL;
-    dt_status status = dt_auth_new(false, &auth);
+    dt_status status = dt_auth_new(false, NULL, &auth);
     if (status == DT_OK)
         status = dt_health_start(&env, chores, topics, auth, NULL, &health, &err);
     if (status == DT_OK)
