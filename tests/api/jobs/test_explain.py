@@ -71,7 +71,7 @@ def test_a_dead_job_shows_its_last_error_and_the_command_that_redrives_it(api, d
 
 
 def test_explain_reads_the_entry_in_the_index(api, stack, topic):
-    job = api.make(topic=topic, delay="PT1H")
+    job = api.make(topic=topic, delay="PT50M")  # index.horizon is an hour
     assert when(api, job["id"])["index"]["state"] in ("there", "missing")
     seen = until(lambda: (each := explain(api, job["id"]))["index"]["state"] == "there" and each, lambda: explain(api, job["id"]))
     assert seen["index"]["at"] == job["next_at"]
