@@ -30,15 +30,14 @@ void dt_announcer_all(dt_announcer *a)
     pthread_mutex_unlock(&a->lock);
 }
 
-dt_status dt_announcer_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
-                           dt_announcer **out, struct dt_error *err)
+dt_status dt_announcer_new(const struct dt_process_env *env, dt_announcer **out, struct dt_error *err)
 {
     dt_announcer *a = calloc(1, sizeof(*a));
     *out = NULL;
     if (!a)
         return dt_fail(err, DT_NOMEM, "out of memory");
     pthread_mutex_init(&a->lock, NULL);
-    dt_status status = dt_index_new(config, installation, clock, &a->index, err);
+    dt_status status = dt_index_new(env->config, env->installation, env->clock, &a->index, err);
     if (status == DT_OK)
         *out = a;
     else
@@ -55,20 +54,13 @@ void dt_announcer_free(dt_announcer *a)
     free(a);
 }
 
-void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
+void dt_intake_tell_index(const struct dt_process_env *env, dt_index *index, struct dt_arena *arena,
                           const struct dt_job_move *moves, size_t n)
 {
     struct dt_shard_map map;
-    struct dt_error err = {0};
-    if (!index || n == 0)
-        return;
-    struct dt_entry *entries = dt_arena_alloc(arena, n * sizeof(*entries));
-    int64_t horizon_ms = dt_refclock_earliest_ms(env->ref) + env->config->index_horizon;
+    struct dt_entry *entries = index && n ? dt_arena_alloc(arena, n * sizeof(*entries)) : NULL;
     for (size_t i = 0; entries && i < n; i++)
         entries[i] = (struct dt_entry){moves[i].id, moves[i].due_ms, moves[i].was_ms};
     env->map(env->arg, &map);
-    if (entries && dt_index_put(index, &map, entries, n, horizon_ms, true, &err) == DT_OK)
-        return;
-    DT_LOG(DEBUG, "intake", "the index was not updated", DT_S("reason", err.text));
-    env->index_entries_lost(env->arg, index);
+    dt_process_tell_index(env, index, &map, entries, n, true);
 }

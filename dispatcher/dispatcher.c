@@ -39,34 +39,25 @@ enum { NEWS = 1, STOP = 2 }; /* signals to the supervisor */
 
 struct dt_dispatcher {
     const struct dt_config *config;
-    /* Configuration of sessions that lock rows; MySQL ends idle ones early, because a successor may need the rows. */
-    struct dt_config brief;
+    struct dt_config brief; /* configuration of the parts (struct dt_process_env) */
     struct dt_config hasty; /* configuration of the session that renews leases */
     struct dt_store_source stores, urgent_stores;
-    dt_chores *chores;
-    /* Threads of chores that must not wait for other chores; they have their own connections to MySQL. */
-    dt_chores *urgent;
-    const dt_clock *clock;
+    struct dt_process_env env; /* what the parts share; also has the parts that other parts use */
     dt_refclock ref;
     uint64_t (*random)(void);
     char owner[100];
     struct dt_installation inst;
     struct dt_kafka_env kafka;
-    struct dt_delivery_servers servers; /* clients and pools that the deliveries share */
-    dt_hands *hands;
     dt_store *store;
     dt_elector *elector;
     dt_kafka_parts *kafka_parts;
-    dt_room *room;
     dt_housekeeper *housekeeper;
     dt_intake *intake;
     dt_examiner *examiner;
-    int64_t process;         /* id of this process's row in `processes` */
     _Atomic bool kafka_away; /* whether Kafka left the examiner's last request unanswered */
     dt_heartbeat *heartbeat; /* set before the loops and threads that use it start */
     dt_wake *wake;           /* used by loops and threads; NULL without an index */
     dt_due_watch *due_watch; /* NULL with an index */
-    dt_watcher *watcher;     /* waits in MySQL on behalf of the due watch, the intake and the clock follower */
     dt_announcer *announcer;
     dt_clock_follower *follower;
     dt_features *features;
@@ -75,8 +66,6 @@ struct dt_dispatcher {
     struct dt_shard_range range; /* as read at the start; later the source of the shard map has the current range */
     _Atomic bool stop;
     dt_mailbox *mailbox;
-    struct dt_loop_env loop_env;
-    dt_loop_table *loops;
     struct dt_service *service, nobody;
     int64_t life_us; /* mono: when the service manager must next be notified that the process is alive */
 };
@@ -90,22 +79,22 @@ static void signal_news(void *arg)
 
 static void on_shard_gained(void *arg, unsigned shard)
 {
-    dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_LEAD);
+    dt_loop_table_want(((dt_dispatcher *)arg)->env.loops, shard, DT_WANT_LEAD);
 }
 
 static void on_release_requested(void *arg, unsigned shard)
 {
-    dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_RELEASE);
+    dt_loop_table_want(((dt_dispatcher *)arg)->env.loops, shard, DT_WANT_RELEASE);
 }
 
 static void on_shard_lost(void *arg, unsigned shard)
 {
-    dt_loop_table_want(((dt_dispatcher *)arg)->loops, shard, DT_WANT_NOTHING);
+    dt_loop_table_want(((dt_dispatcher *)arg)->env.loops, shard, DT_WANT_NOTHING);
 }
 
 static void on_loop_stopped(void *arg, unsigned shard)
 {
-    dt_loop_table_ended(((dt_dispatcher *)arg)->loops, shard);
+    dt_loop_table_ended(((dt_dispatcher *)arg)->env.loops, shard);
 }
 
 static dt_heartbeat *heartbeat_of(dt_dispatcher *d)
@@ -161,7 +150,7 @@ static void mark_shard_map_stale(void *arg)
 
 static void on_shard_map_changed(void *arg)
 {
-    dt_loop_table_tell_all(((dt_dispatcher *)arg)->loops, dt_shard_loop_wake);
+    dt_loop_table_tell_all(((dt_dispatcher *)arg)->env.loops, dt_shard_loop_wake);
 }
 
 static void on_shard_count_changed(void *arg, unsigned shards)
@@ -171,7 +160,8 @@ static void on_shard_count_changed(void *arg, unsigned shards)
 
 static unsigned count_shard_rows(void *arg)
 {
-    return dt_shard_map_source_rows(((dt_dispatcher *)arg)->watch);
+    const dt_dispatcher *d = arg;
+    return d->watch ? dt_shard_map_source_rows(d->watch) : 0; /* before the process has started, it leads nothing */
 }
 
 /* Returns whether this process sends the notices of a shard. A process with an old map may write notices for a shard
@@ -233,11 +223,6 @@ static void on_leadership_moved(void *arg)
     dt_heartbeat_announce(heartbeat_of(arg));
 }
 
-static void wake_own_outbox(void *arg, unsigned)
-{
-    dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts);
-}
-
 /* Called when messages were added to a shard's outbox. If another process leads the shard, announces this on the wake
  * channel. */
 static void wake_outbox_of_shard(void *arg, unsigned shard)
@@ -256,7 +241,7 @@ static uint64_t random_number(void *arg)
 
 static void wake_shard(void *arg, unsigned shard)
 {
-    dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_wake);
+    dt_loop_table_tell(((dt_dispatcher *)arg)->env.loops, shard, dt_shard_loop_wake);
 }
 
 static struct dt_read_up_to read_up_to(void *arg)
@@ -271,17 +256,12 @@ static void request_read(void *arg, unsigned shard, int64_t deadline_ms)
 
 static void on_held_topics_changed(void *arg, unsigned shard)
 {
-    dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_topics);
+    dt_loop_table_tell(((dt_dispatcher *)arg)->env.loops, shard, dt_shard_loop_topics);
 }
 
-static void on_topic_room_granted(void *arg, unsigned shard)
+static void on_places_freed(void *arg, unsigned shard)
 {
-    dt_loop_table_tell(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_room);
-}
-
-static void on_attempts_ended(void *arg)
-{
-    dt_room_news(((dt_dispatcher *)arg)->room);
+    dt_loop_table_tell(((dt_dispatcher *)arg)->env.loops, shard, dt_shard_loop_room);
 }
 
 /* Notifies the leaders of this process that attempts were lost. Leaders in other processes find lost attempts by
@@ -291,7 +271,7 @@ static void on_attempts_lost(void *arg, const int64_t *ids, size_t n)
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
     dt_shard_map_source_get(d->watch, &map);
-    dt_loop_table_tell_lost(d->loops, &map, ids, n);
+    dt_loop_table_tell_lost(d->env.loops, &map, ids, n);
 }
 
 static void on_wake_message(void *arg, int shard, bool outbox)
@@ -300,9 +280,9 @@ static void on_wake_message(void *arg, int shard, bool outbox)
     if (shard >= DT_SHARDS_MAX)
         return;
     if (shard >= 0) {
-        dt_loop_table_tell(d->loops, (unsigned)shard, dt_shard_loop_wake);
+        dt_loop_table_tell(d->env.loops, (unsigned)shard, dt_shard_loop_wake);
     } else {
-        dt_loop_table_tell_all(d->loops, dt_shard_loop_topics);
+        dt_loop_table_tell_all(d->env.loops, dt_shard_loop_topics);
         dt_shard_map_source_stale(d->watch);
         dt_heartbeat_news(heartbeat_of(d));
         dt_elector_news(d->elector);
@@ -313,14 +293,14 @@ static void on_wake_message(void *arg, int shard, bool outbox)
 
 static bool get_loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 {
-    return dt_loop_table_state(((dt_dispatcher *)arg)->loops, shard, out);
+    return dt_loop_table_state(((dt_dispatcher *)arg)->env.loops, shard, out);
 }
 
 /* Makes the leaders of this process doubt their sets, because entries of any shard may be missing. */
 static void doubt_all_indexes(void *arg)
 {
     dt_dispatcher *d = arg;
-    dt_loop_table_tell_all(d->loops, dt_shard_loop_index_doubted);
+    dt_loop_table_tell_all(d->env.loops, dt_shard_loop_index_doubted);
     dt_housekeeper_doubt(d->housekeeper);
 }
 
@@ -331,7 +311,7 @@ static void on_clock_changed(void *arg)
     dt_dispatcher *d = arg;
     if (dt_index_configured(d->config))
         doubt_all_indexes(d);
-    dt_loop_table_tell_all(d->loops, dt_shard_loop_wake);
+    dt_loop_table_tell_all(d->env.loops, dt_shard_loop_wake);
     dt_intake_clock_changed(d->intake);
 }
 
@@ -350,15 +330,15 @@ static void carry_out_orders(dt_dispatcher *d)
             leaving = true;
             DT_LOG(INFO, "dispatcher", "stopping: releasing shards");
             dt_elector_leave(d->elector);
-            dt_watcher_leave(d->watcher);
+            dt_watcher_leave(d->env.watcher);
             dt_intake_leave(d->intake);
             dt_features_leave(d->features);
         }
         /* If a test makes this process lead shards that the election gave to another process, no event announces such
          * shards, so this loop polls. */
         const bool forced = DT_FAIL_FORCED("lead.forced");
-        bool again = dt_loop_table_carry_out(d->loops, forced && !d->stop ? d->range.led : 0) || forced;
-        int64_t now_us = dt_clock_mono_us(d->clock);
+        bool again = dt_loop_table_carry_out(d->env.loops, forced && !d->stop ? d->range.led : 0) || forced;
+        int64_t now_us = dt_clock_mono_us(d->env.clock);
         int64_t until_us = leaving ? now_us + 50000 : again ? now_us + AGAIN_US : INT64_MAX;
         const int64_t alive_us = dt_service_pause_us(d->service);
         if (alive_us != INT64_MAX && now_us >= d->life_us) {
@@ -386,7 +366,7 @@ static dt_status retry_until_ready(dt_dispatcher *d, enum dt_outage_of what,
         }
         dt_outage_failed(&outage, what, "dispatcher", "this dispatcher waits before it starts", status, &err);
         int64_t jitter_us = (int64_t)(d->random() % (uint64_t)(pause_us / 2));
-        dt_mailbox_pause(d->mailbox, dt_clock_mono_us(d->clock) + pause_us / 2 + jitter_us, STOP);
+        dt_mailbox_pause(d->mailbox, dt_clock_mono_us(d->env.clock) + pause_us / 2 + jitter_us, STOP);
     }
     return DT_SHUTDOWN;
 }
@@ -405,6 +385,7 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
     DT_THEN(status, dt_store_shard_range(d->store, &d->inst, &d->range, err));
     d->kafka = (struct dt_kafka_env){
         .config = d->config, .installation = d->inst.name, .uuid = d->inst.uuid, .shards = d->inst.shards};
+    d->env.installation = d->inst.name;
     return status;
 }
 
@@ -415,128 +396,57 @@ static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 }
 
 /* Starts the parts that receive events. Other threads use their pointers while the remaining parts are started. */
-static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
+static dt_status start_listening(dt_dispatcher *d, struct dt_error *err)
 {
-    const struct dt_due_watch_env due = {.config = d->config,
-                                         .clock = d->clock,
-                                         .owner = d->owner,
-                                         .arg = d,
-                                         .map = get_shard_map,
-                                         .wake = wake_shard,
-                                         .again = on_held_topics_changed,
-                                         .stale_map = mark_shard_map_stale};
     dt_heartbeat *heartbeat = NULL;
     dt_due_watch *due_watch = NULL;
     dt_wake *wake = NULL;
-    dt_status status = dt_heartbeat_start(env, &heartbeat);
+    dt_status status = dt_heartbeat_start(&d->env, &heartbeat);
     __atomic_store_n(&d->heartbeat, heartbeat, __ATOMIC_RELEASE);
     DT_THEN(status, dt_wake_start(d->config, d->inst.name, on_wake_message, d, &wake, err));
     __atomic_store_n(&d->wake, wake, __ATOMIC_RELEASE);
-    DT_THEN(status, dt_due_watch_new(&due, d->watcher, &due_watch, err));
+    DT_THEN(status, dt_due_watch_new(&d->env, &due_watch, err));
     __atomic_store_n(&d->due_watch, due_watch, __ATOMIC_RELEASE);
     return status;
 }
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_housekeeper_env house = {d->chores, d->config, d->inst.name,     d->clock,      &d->ref,
-                                       d->loops,  d,         count_shard_rows, get_shard_map, is_no_job_due};
-    struct dt_heartbeat_env heartbeat = {d->urgent,
-                                         d->chores,
-                                         d->config,
-                                         d->clock,
-                                         d->owner,
-                                         d->process,
-                                         dt_elector_name(d->config),
-                                         &d->kafka_away,
-                                         d,
-                                         count_shard_rows,
-                                         get_loop_state,
-                                         doubt_all_indexes,
-                                         announce_all};
-    struct dt_shard_map_source_env watch = {
-        d->urgent, d->config, d->clock, d, on_shard_map_changed, on_shard_count_changed};
-    const struct dt_watcher_env watcher = {d->config, d->clock, &d->ref, d->process};
-    const struct dt_examiner_env examiner = {d->chores,      d->config,  d->clock,      &d->ref,
-                                             d->kafka.admin, d->process, &d->kafka_away};
-    const struct dt_hands_env hands = {d->chores,
-                                       d->urgent,
-                                       &d->brief,
-                                       d->inst.name,
-                                       d->owner,
-                                       d->clock,
-                                       &d->ref,
-                                       d,
-                                       random_number,
-                                       get_shard_map,
-                                       wake_outbox_of_shard,
-                                       on_index_entries_lost,
-                                       on_attempts_lost,
-                                       on_attempts_ended,
-                                       on_topic_room_granted};
-    const struct dt_features_env features = {.chores = d->chores,
-                                             .config = d->config,
-                                             .clock = d->clock,
-                                             .ref = &d->ref,
-                                             .installation = d->inst.name,
-                                             .kafka = dt_kafka_parts_producer(d->kafka_parts),
-                                             .process = d->process};
-    dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch);
-    DT_THEN(status, dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err));
+    struct dt_process_env *env = &d->env;
+    const struct dt_watcher_env watcher = {d->config, env->clock, env->ref, env->process};
+    dt_status status = dt_shard_map_source_start(env, &d->inst, &d->range, &d->watch);
+    DT_THEN(status, dt_announcer_new(env, &d->announcer, err));
     DT_THEN(status, dt_kafka_parts_start(d->kafka_parts, err));
-    DT_THEN(status, dt_hands_start(&hands, &d->hands, err));
-    d->servers.hands = d->hands;
-    DT_THEN(status, dt_housekeeper_start(&house, &d->housekeeper, err));
-    DT_THEN(status, dt_watcher_new(&watcher, &d->watcher, err));
-    const struct dt_intake_env intake = {d->chores, d->config,     d->inst.name,          d->clock,  &d->ref,
-                                         d,         get_shard_map, on_index_entries_lost, d->watcher};
-    const struct dt_clock_follower_env follower = {d->config, &d->ref, d->watcher, d, on_clock_changed};
-    DT_THEN(status, dt_intake_start(&intake, &d->intake, err));
+    DT_THEN(status, dt_hands_start(env, &env->hands, err));
+    DT_THEN(status, dt_housekeeper_start(env, &d->housekeeper, err));
+    DT_THEN(status, dt_watcher_new(&watcher, &env->watcher, err));
+    const struct dt_features_env features = {.chores = env->chores,
+                                             .config = d->config,
+                                             .clock = env->clock,
+                                             .ref = env->ref,
+                                             .installation = env->installation,
+                                             .kafka = dt_kafka_parts_producer(d->kafka_parts),
+                                             .process = env->process};
+    const struct dt_clock_follower_env follower = {d->config, env->ref, env->watcher, d, on_clock_changed};
+    DT_THEN(status, dt_intake_start(env, &d->intake, err));
     DT_THEN(status, dt_features_start(&features, &d->features, err));
-    DT_THEN(status, dt_examiner_start(&examiner, &d->examiner));
-    DT_THEN(status, start_listening(d, &heartbeat, err));
+    DT_THEN(status, dt_examiner_start(env, &d->examiner));
+    DT_THEN(status, start_listening(d, err));
     DT_THEN(status, dt_clock_follower_new(&follower, &d->follower, err));
-    return DT_THEN(status, dt_watcher_start(d->watcher, err));
+    return DT_THEN(status, dt_watcher_start(env->watcher, err));
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 {
-    d->servers = (struct dt_delivery_servers){.kafka = &d->kafka};
     struct dt_elector_env elector = {
-        .urgent = d->urgent,
+        .urgent = d->env.urgent,
         .config = d->config,
         .installation = d->inst.name,
         .shards = d->range.led,
         .owner = d->owner,
-        .clock = d->clock,
+        .clock = d->env.clock,
         .events = {d, on_shard_gained, on_release_requested, on_shard_lost, on_leadership_moved}};
-    const struct dt_room_env room = {.chores = d->chores, .clock = d->clock, .arg = d, .granted = wake_shard};
-    dt_status status = dt_room_start(&room, &d->room);
-    d->loop_env = (struct dt_loop_env){.config = &d->brief,
-                                       .servers = &d->servers,
-                                       .installation = d->inst.name,
-                                       .clock = d->clock,
-                                       .ref = &d->ref,
-                                       .owner = d->owner,
-                                       .election = dt_elector_server(&d->brief),
-                                       .arg = d,
-                                       .leads = leads_shard,
-                                       .share = fair_number_of_shards,
-                                       .map = get_shard_map,
-                                       .stale_map = mark_shard_map_stale,
-                                       .index_lost = on_index_lost,
-                                       .index_doubted = on_index_doubted,
-                                       .index_entries_lost = on_index_entries_lost,
-                                       .index_told = index_is_written,
-                                       .hears = receives_wake_ups,
-                                       .watched_row = get_watched_row,
-                                       .led = on_leads_changed,
-                                       .read_up_to = read_up_to,
-                                       .want_read = request_read,
-                                       .room = d->room,
-                                       .outbox = wake_own_outbox,
-                                       .stopped = on_loop_stopped,
-                                       .random = random_number};
+    dt_status status = dt_room_start(&d->env, &d->env.room);
     return DT_THEN(status, dt_elector_start(&elector, &d->elector, err));
 }
 
@@ -545,10 +455,10 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
  * is stopped before the elector, and freed last. */
 static void end_dispatcher_parts(dt_dispatcher *d)
 {
-    dt_watcher_stop(d->watcher);
+    dt_watcher_stop(d->env.watcher);
     dt_clock_follower_free(d->follower);
-    dt_hands_stop(d->hands);
-    dt_chores_cut(d->chores); /* ends statements that ticks are waiting for */
+    dt_hands_stop(d->env.hands);
+    dt_chores_cut(d->env.chores); /* ends statements that ticks are waiting for */
     dt_features_stop(d->features);
     dt_wake_stop(d->wake);
     dt_examiner_stop(d->examiner);
@@ -560,22 +470,16 @@ static void end_dispatcher_parts(dt_dispatcher *d)
         dt_elector_stop(d->elector);
     dt_heartbeat_stop(d->heartbeat);
     dt_housekeeper_stop(d->housekeeper);
-    dt_room_stop(d->room);
+    dt_room_stop(d->env.room);
     dt_shard_map_source_free(d->watch);
     dt_announcer_free(d->announcer);
     dt_due_watch_free(d->due_watch);
-    dt_watcher_free(d->watcher);
+    dt_watcher_free(d->env.watcher);
     dt_kafka_drain(DRAIN_MS); /* the handles that are being destroyed commit the offsets of the last results */
 }
 
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
 {
-    const struct dt_heartbeat_env beats = {.urgent = d->urgent,
-                                           .config = d->config,
-                                           .clock = d->clock,
-                                           .name = d->owner,
-                                           .id = d->process,
-                                           .kafka_away = &d->kafka_away};
     dt_heartbeat *heartbeat = NULL;
     dt_status status = retry_until_ready(d, DT_OUTAGE_MYSQL, reach_mysql);
     if (status == DT_OK && d->wrong_clock.status == DT_INVALID) {
@@ -588,7 +492,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
      * waits for. */
     d->kafka_away = status == DT_OK && dt_config_has_kafka(d->config);
     if (d->kafka_away)
-        status = dt_heartbeat_start(&beats, &heartbeat);
+        status = dt_heartbeat_start(&d->env, &heartbeat);
     DT_THEN(status, retry_until_ready(d, DT_OUTAGE_KAFKA, reach_kafka));
     d->kafka_away = false;
     dt_heartbeat_stop(heartbeat);
@@ -600,7 +504,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         dt_service_ready(d->service);
         carry_out_orders(d);
     }
-    dt_loop_table_end(d->loops);
+    dt_loop_table_end(d->env.loops);
     end_dispatcher_parts(d);
     return status == DT_SHUTDOWN ? DT_OK : status;
 }
@@ -621,30 +525,56 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->hasty = dt_lease_config(&d->brief);
     d->stores = (struct dt_store_source){&d->brief, &d->ref};
     d->urgent_stores = (struct dt_store_source){&d->hasty, NULL};
-    d->clock = clock;
     d->random = random;
     dt_refclock_init(&d->ref, clock);
     gethostname(host, sizeof(host) - 1);
-    d->process = (int64_t)(d->random() >> 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
-    const struct dt_loop_table_env loops = {&d->loop_env, d, signal_news, on_shard_released};
-    dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->urgent, err);
-    DT_THEN(status, dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->chores, err));
-    /* Some members that the parts borrow are set later, but before the parts start. */
-    const struct dt_kafka_parts_env kafka = {
-        .kafka = &d->kafka,
-        .outbox = {&dt_outbox_letters, d->chores, config, d->clock, d->inst.name, NULL, NULL, NULL, NULL, d,
-                   sends_notices_of_shard},
-        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_shard_map, get_election_rank,
-                    wake_outbox_of_shard, on_index_entries_lost, &d->room},
-        .reads =
-            {.chores = d->chores, .kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
-        .topics_changed = announce_all};
     d->kafka.config = config;
+    d->env = (struct dt_process_env){.config = &d->brief,
+                                     .owner = d->owner,
+                                     .process = (int64_t)(d->random() >> 1),
+                                     .clock = clock,
+                                     .ref = &d->ref,
+                                     .kafka = &d->kafka,
+                                     .kafka_away = &d->kafka_away,
+                                     .arg = d,
+                                     .random = random_number,
+                                     .leads = leads_shard,
+                                     .place = get_election_rank,
+                                     .share = fair_number_of_shards,
+                                     .map = get_shard_map,
+                                     .stale_map = mark_shard_map_stale,
+                                     .shards = count_shard_rows,
+                                     .map_changed = on_shard_map_changed,
+                                     .led_changed = on_shard_count_changed,
+                                     .wake = wake_shard,
+                                     .again = on_held_topics_changed,
+                                     .places = on_places_freed,
+                                     .lost = on_attempts_lost,
+                                     .state = get_loop_state,
+                                     .led = on_leads_changed,
+                                     .stopped = on_loop_stopped,
+                                     .ordered = signal_news,
+                                     .released = on_shard_released,
+                                     .hears = receives_wake_ups,
+                                     .watched_row = get_watched_row,
+                                     .none_due = is_no_job_due,
+                                     .index_lost = on_index_lost,
+                                     .index_doubted = on_index_doubted,
+                                     .index_entries_lost = on_index_entries_lost,
+                                     .index_told = index_is_written,
+                                     .doubt = doubt_all_indexes,
+                                     .announce = announce_all,
+                                     .read_up_to = read_up_to,
+                                     .want_read = request_read,
+                                     .outbox = wake_outbox_of_shard,
+                                     .sends_outbox = sends_notices_of_shard};
+    dt_status status = dt_store_chores_start(&d->urgent_stores, clock, "urgent", URGENT_THREADS, &d->env.urgent, err);
+    DT_THEN(status, dt_store_chores_start(&d->stores, clock, "chores", CHORE_THREADS, &d->env.chores, err));
     DT_THEN(status, dt_mailbox_new(&d->mailbox));
-    DT_THEN(status, dt_loop_table_new(&loops, &d->loops));
+    DT_THEN(status, dt_loop_table_new(&d->env, &d->env.loops));
     DT_THEN(status, dt_store_new(config, &d->ref, &d->store));
-    DT_THEN(status, dt_kafka_parts_new(&kafka, &d->kafka_parts));
+    DT_THEN(status, dt_kafka_parts_new(&d->env, &d->kafka_parts));
     if (status != DT_OK) {
         dt_dispatcher_free(d);
         return dt_fail(err, status, "cannot start");
@@ -667,7 +597,7 @@ void dt_dispatcher_stop(dt_dispatcher *d)
 void dt_dispatcher_died(void *dispatcher, const char *where, const char *what, int shard)
 {
     const dt_dispatcher *d = dispatcher;
-    dt_store_put_death(d->config, d->process, where, what, shard);
+    dt_store_put_death(d->config, d->env.process, where, what, shard);
 }
 
 void dt_dispatcher_free(dt_dispatcher *d)
@@ -675,10 +605,10 @@ void dt_dispatcher_free(dt_dispatcher *d)
     if (!d)
         return;
     dt_kafka_parts_stop(d->kafka_parts);
-    dt_chores_stop(d->chores);
-    dt_chores_stop(d->urgent);
+    dt_chores_stop(d->env.chores);
+    dt_chores_stop(d->env.urgent);
     dt_store_free(d->store);
-    dt_loop_table_free(d->loops);
+    dt_loop_table_free(d->env.loops);
     dt_mailbox_free(d->mailbox);
     free(d);
 }

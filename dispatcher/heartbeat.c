@@ -16,7 +16,9 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/text/strbuf.h"
+#include "election/elector.h"
 #include "features/doctor/process_findings.h"
+#include "shard/shard_loop.h"
 #include "store/processes.h"
 #include "store/store.h"
 
@@ -29,7 +31,7 @@
 #define APART_US INT64_C(20000)    /* shortest pause between two ticks */
 
 struct dt_heartbeat {
-    struct dt_heartbeat_env env;
+    const struct dt_process_env *env;
     bool has_index;
     struct dt_chore chore;
     _Atomic bool asked;   /* the row's contents have changed: the next tick writes the row */
@@ -66,7 +68,7 @@ static bool names_endpoint(const char *list, const char *endpoint)
 static int64_t copy_own_losses(dt_heartbeat *h, char down[static sizeof(h->down)])
 {
     pthread_mutex_lock(&h->lock);
-    if (dt_clock_mono_us(h->env.clock) - h->lost_us >= DOWN_US)
+    if (dt_clock_mono_us(h->env->clock) - h->lost_us >= DOWN_US)
         strcpy(h->down, h->has_index ? "" : "*");
     memcpy(down, h->down, sizeof(h->down));
     int64_t losses = h->losses;
@@ -81,9 +83,9 @@ static dt_status write_process_row(dt_heartbeat *h, dt_store *store, struct dt_e
     struct dt_loop_state state;
     dt_strbuf_reset(&h->leads);
     h->elected = h->waits_redis = false;
-    h->waits_kafka = *h->env.kafka_away;
-    for (unsigned shard = 0, all = h->env.shards ? h->env.shards(h->env.arg) : 0; shard < all; shard++)
-        if (h->env.state(h->env.arg, shard, &state)) {
+    h->waits_kafka = *h->env->kafka_away;
+    for (unsigned shard = 0, all = h->env->shards(h->env->arg); shard < all; shard++)
+        if (h->env->state(h->env->arg, shard, &state)) {
             h->elected = true;
             if (state.leading)
                 dt_strbuf_addf(&h->leads, "%s%u", h->leads.n ? "," : "", shard);
@@ -93,9 +95,9 @@ static dt_status write_process_row(dt_heartbeat *h, dt_store *store, struct dt_e
     dt_strbuf_addc(&h->leads, '\0');
     if (h->leads.failed)
         return DT_NOMEM;
-    struct dt_process row = {.id = h->env.id,
+    struct dt_process row = {.id = h->env->process,
                              .dispatcher = true,
-                             .name = h->env.name,
+                             .name = h->env->owner,
                              .index_down = down[0] ? down : NULL,
                              .index_losses = losses,
                              .leads = h->leads.p,
@@ -103,7 +105,7 @@ static dt_status write_process_row(dt_heartbeat *h, dt_store *store, struct dt_e
                                       : h->waits_kafka                 ? "kafka"
                                       : h->waits_redis                 ? "redis"
                                                                        : NULL,
-                             .elected_by = h->elected ? h->env.elects : NULL};
+                             .elected_by = h->elected ? dt_elector_name(h->env->config) : NULL};
     dt_status status = dt_store_beat(store, &row, err);
     if (status == DT_OK && h->said_elected != h->elected) /* other processes wait for this change of the row */
         h->news = true;
@@ -121,11 +123,11 @@ static dt_status read_processes(dt_heartbeat *h, dt_store *store, bool beats, st
     dt_assert_cmp(losses, >=, h->told);
     h->told = losses;
     if (lost) /* the process knows its own losses without reading them */
-        h->env.doubt(h->env.arg);
+        h->env->doubt(h->env->arg);
     dt_status status = beats || lost ? write_process_row(h, store, err) : DT_OK;
     if (status == DT_OK && h->has_index)
         status = dt_store_index_debts(store, &debts, err);
-    if (status == DT_OK && h->has_index && h->env.doubt) {
+    if (status == DT_OK && h->has_index) {
         const bool owed = h->owes;
         pthread_mutex_lock(&h->lock);
         bool other = strcmp(h->owed, debts.down) != 0;
@@ -138,11 +140,11 @@ static dt_status read_processes(dt_heartbeat *h, dt_store *store, bool beats, st
         if (owed && !h->owes)
             DT_LOG(INFO, "heartbeat", "all processes can write to the index again");
         if (other || debts.losses != h->seen)
-            h->env.doubt(h->env.arg);
+            h->env->doubt(h->env->arg);
         h->seen = debts.losses;
     }
-    if ((atomic_exchange(&h->news, false) || lost) && h->env.announce)
-        h->env.announce(h->env.arg);
+    if (atomic_exchange(&h->news, false) || lost)
+        h->env->announce(h->env->arg);
     return status;
 }
 
@@ -150,7 +152,7 @@ static dt_status read_processes(dt_heartbeat *h, dt_store *store, bool beats, st
 static dt_status check_chores(dt_heartbeat *h, dt_store *store, struct dt_error *err)
 {
     const char *name = NULL;
-    const int64_t us = h->env.chores ? dt_chores_longest_us(h->env.chores, &name) : 0;
+    const int64_t us = dt_chores_longest_us(h->env->chores, &name);
     dt_metric_set(h->longest, (double)us / 1e6);
     if (us < STUCK_US)
         name = NULL;
@@ -159,7 +161,7 @@ static dt_status check_chores(dt_heartbeat *h, dt_store *store, struct dt_error 
     if (name)
         DT_LOG(WARN, "heartbeat", "a chore's tick has not returned", DT_S("chore", name),
                DT_I("seconds", us / 1000000));
-    const dt_status status = dt_store_put_stuck(store, h->env.id, name, us / 1000000, err);
+    const dt_status status = dt_store_put_stuck(store, h->env->process, name, us / 1000000, err);
     if (status == DT_OK)
         h->stuck = name;
     return status;
@@ -177,28 +179,28 @@ static int64_t tick_heartbeat(void *arg, void *store)
         return INT64_MAX;
     }
     const int64_t every_us = h->has_index ? EVERY_US : PLAIN_US;
-    const bool beats = atomic_exchange(&h->asked, false) || dt_clock_mono_us(h->env.clock) - h->beat_us >= every_us;
+    const bool beats = atomic_exchange(&h->asked, false) || dt_clock_mono_us(h->env->clock) - h->beat_us >= every_us;
     dt_status status = read_processes(h, store, beats, &err);
     DT_THEN(status, check_chores(h, store, &err));
     if (beats)
-        h->beat_us = dt_clock_mono_us(h->env.clock);
+        h->beat_us = dt_clock_mono_us(h->env->clock);
     dt_outage_look(dt_clock_mono_us(dt_clock_system()));
     h->failed = status != DT_OK;
     if (h->failed && beats)
         atomic_store(&h->asked, true);
     if (h->failed)
         return dt_chore_failed(&h->chore, DT_OUTAGE_MYSQL, "the heartbeat is not written", status, &err, DEBTS_US);
-    const int64_t now_us = dt_clock_mono_us(h->env.clock);
+    const int64_t now_us = dt_clock_mono_us(h->env->clock);
     h->chore.not_before_us = now_us + APART_US;
     return h->has_index ? now_us + DEBTS_US : h->beat_us + PLAIN_US;
 }
 
-dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out)
+dt_status dt_heartbeat_start(const struct dt_process_env *env, dt_heartbeat **out)
 {
     dt_heartbeat *h = *out = calloc(1, sizeof(*h));
     if (!h)
         return DT_NOMEM;
-    h->env = *env;
+    h->env = env;
     h->has_index = dt_index_configured(env->config);
     h->asked = true;
     strcpy(h->down, h->has_index ? "" : "*");
@@ -231,7 +233,7 @@ void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
     if (!h)
         return;
     pthread_mutex_lock(&h->lock);
-    h->lost_us = dt_clock_mono_us(h->env.clock);
+    h->lost_us = dt_clock_mono_us(h->env->clock);
     h->losses++;
     down = down[0] ? down : "*";
     if (!h->down[0])

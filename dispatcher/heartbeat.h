@@ -4,34 +4,11 @@
  * lost it can announce the loss through any Redis; otherwise it is known within a second. */
 #pragma once
 
-#include "base/chores.h"
-#include "base/config.h"
-#include "shard/shard_loop.h"
+#include "process.h"
 
 typedef struct dt_heartbeat dt_heartbeat;
 
-struct dt_heartbeat_env {
-    dt_chores *urgent;
-    dt_chores *chores; /* chores whose ticks are watched for hanging; NULL: none */
-    const struct dt_config *config;
-    const dt_clock *clock;
-    const char *name;   /* host:pid */
-    int64_t id;         /* id of this process's row, a random number */
-    const char *elects; /* kind of election: dt_elector_name */
-    const _Atomic bool *kafka_away;
-    void *arg;
-    /* The callbacks are NULL in a process that has not started yet, and so leads nothing. */
-    unsigned (*shards)(void *arg); /* returns n: this process may lead only shards 0 to n - 1 */
-    /* false: this process has no loop of the shard. */
-    bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out);
-    /* Called in ticks when entries of any shard may be missing in the index: leaders must not trust it. */
-    void (*doubt)(void *arg);
-    /* Called when an entry was lost by this process, or after dt_heartbeat_announce: other processes must be notified,
-     * so that they read the table now. */
-    void (*announce)(void *arg);
-};
-
-dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out);
+dt_status dt_heartbeat_start(const struct dt_process_env *env, dt_heartbeat **out);
 /* Stops the heartbeat, and frees it. If the row says that the process is elected, and MySQL has answered lately, first
  * writes that it is not elected. Accepts NULL. */
 void dt_heartbeat_stop(dt_heartbeat *heartbeat);

@@ -24,6 +24,7 @@
 #include "index/index.h"
 #include "index/reconcile/reconcile.h"
 #include "job/archive/archive.h"
+#include "shard/shard_loop.h"
 #include "topic/counts.h"
 
 #define STATS_AT_ONCE 64
@@ -48,7 +49,7 @@
 #define AUDIT_SHARE 100
 
 struct dt_housekeeper {
-    struct dt_housekeeper_env env;
+    const struct dt_process_env *env;
     struct dt_chore reconciles, archives, tidies, audits;
     dt_index *index;
 
@@ -78,7 +79,7 @@ struct dt_housekeeper {
 
 static unsigned number_of_shards(const dt_housekeeper *h)
 {
-    return h->env.shards(h->env.arg);
+    return h->env->shards(h->env->arg);
 }
 
 /* Returns whether this process promotes and archives: the election names it for shard 0. It need not lead the shard,
@@ -86,7 +87,7 @@ static unsigned number_of_shards(const dt_housekeeper *h)
 static bool runs_archive(const dt_housekeeper *h)
 {
     struct dt_loop_state state;
-    return dt_loop_table_state(h->env.loops, 0, &state);
+    return dt_loop_table_state(h->env->loops, 0, &state);
 }
 
 /* Logs a failure. The archive's next tick runs when it would have run without the failure. */
@@ -105,7 +106,7 @@ static void maintain_partitions(dt_housekeeper *h, dt_store *store, int64_t now_
     dt_status status = dt_store_partitions_tend(store, now_ms, wanted, &h->archiver.partitions, &done, &err);
     log_archive_failure(h, "partitions of history are not added or dropped", status, &err);
     h->archiver.make_do = status != DT_OK;
-    h->parts_us = dt_clock_mono_us(h->env.clock) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
+    h->parts_us = dt_clock_mono_us(h->env->clock) + (status != DT_OK || done.more ? PARTS_SOON_US : PARTS_US);
     dt_metric_add(h->dropped, done.dropped);
 }
 
@@ -139,7 +140,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
 {
     struct dt_error err = {0};
     size_t done = 0;
-    if (dt_config_has_kafka(h->env.config) || dt_clock_mono_us(h->env.clock) < h->notices_us)
+    if (dt_config_has_kafka(h->env->config) || dt_clock_mono_us(h->env->clock) < h->notices_us)
         return false;
     dt_status status = dt_store_give_up_notices(store, now_ms - NOTICES_MS, STEP_ROWS, &done, &err);
     log_archive_failure(h, "dead letters for a Kafka that is no longer configured are not removed", status, &err);
@@ -147,7 +148,7 @@ static bool drop_old_notices(dt_housekeeper *h, dt_store *store, int64_t now_ms)
         DT_LOG(WARN, "housekeeper", "dead letters were given up: this installation no longer has a Kafka",
                DT_I("notices", done));
     bool more = status == DT_OK && done == STEP_ROWS;
-    h->notices_us = more ? 0 : dt_clock_mono_us(h->env.clock) + NOTICES_US;
+    h->notices_us = more ? 0 : dt_clock_mono_us(h->env->clock) + NOTICES_US;
     return more;
 }
 
@@ -157,7 +158,7 @@ static bool run_archive_steps(dt_housekeeper *h, dt_store *store)
     struct dt_error err = {0};
     struct dt_wanted wanted;
     size_t promoted = 0;
-    int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
+    int64_t now_ms = dt_refclock_earliest_ms(h->env->ref);
     h->failed = false;
     dt_status status = dt_store_promote(store, now_ms, STEP_ROWS, &promoted, &err);
     log_archive_failure(h, "jobs that fall due soon are not marked as near in MySQL", status, &err);
@@ -167,9 +168,9 @@ static bool run_archive_steps(dt_housekeeper *h, dt_store *store)
     h->rested = h->idle && !h->rested; /* while nothing is to be done, every second tick only promotes */
     if (h->rested)
         return promoted == STEP_ROWS;
-    if (dt_clock_mono_us(h->env.clock) >= h->parts_us) {
-        h->parts_us = dt_clock_mono_us(h->env.clock) + PARTS_SOON_US;
-        status = dt_store_events_tend(store, now_ms, h->env.config->events_keep, &err);
+    if (dt_clock_mono_us(h->env->clock) >= h->parts_us) {
+        h->parts_us = dt_clock_mono_us(h->env->clock) + PARTS_SOON_US;
+        status = dt_store_events_tend(store, now_ms, h->env->config->events_keep, &err);
         log_archive_failure(h, "partitions of events are not added or dropped", status, &err);
         status = dt_store_partitions_ahead(store, now_ms, DAYS_AHEAD, &wanted, &err);
         log_archive_failure(h, "partitions of history are not added or dropped", status, &err);
@@ -185,8 +186,8 @@ static int64_t tick_archive(void *arg, void *store)
 {
     dt_housekeeper *h = arg;
     const bool more = runs_archive(h) && run_archive_steps(h, store);
-    const int64_t idle_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
-    return dt_clock_mono_us(h->env.clock) + (more ? STEP_PAUSE_US : idle_us);
+    const int64_t idle_us = dt_earlier(IDLE_US, h->env->config->reconcile_period * 1000);
+    return dt_clock_mono_us(h->env->clock) + (more ? STEP_PAUSE_US : idle_us);
 }
 
 /* Does one step of the walk over all offers. */
@@ -196,15 +197,15 @@ static int64_t tick_cleanup(void *arg, void *store)
     struct dt_error err = {0};
     size_t repaired = 0;
     bool more = false;
-    const int64_t now_ms = dt_refclock_earliest_ms(h->env.ref);
+    const int64_t now_ms = dt_refclock_earliest_ms(h->env->ref);
     const dt_status status =
         runs_archive(h) ? dt_store_tidy_offers(store, &h->offers, now_ms, OFFER_ROWS, &repaired, &more, &err) : DT_OK;
     if (status != DT_OK)
         (void)dt_chore_failed(&h->tidies, DT_OUTAGE_MYSQL, "offers to pops are not checked", status, &err, 0);
     dt_metric_add(h->offers_repaired, (int64_t)repaired);
     const int64_t pause_us = repaired == OFFER_ROWS ? STEP_PAUSE_US : OFFERS_US;
-    return dt_clock_mono_us(h->env.clock) +
-           (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
+    return dt_clock_mono_us(h->env->clock) +
+           (more ? pause_us : dt_earlier(WALK_US, 2 * h->env->config->reconcile_period * 1000));
 }
 
 /* Audits one piece of the counters, in one snapshot. */
@@ -214,8 +215,8 @@ static int64_t tick_audit(void *arg, void *store)
     struct dt_error err = {0};
     struct dt_audited audited = {0};
     dt_status status = DT_OK;
-    const int64_t begun_us = dt_clock_mono_us(h->env.clock);
-    const int64_t pause_us = h->env.config->reconcile_audit * 1000;
+    const int64_t begun_us = dt_clock_mono_us(h->env->clock);
+    const int64_t pause_us = h->env->config->reconcile_audit * 1000;
     while (status == DT_OK && !audited.done && runs_archive(h) && !dt_chore_stopping(&h->audits))
         status = dt_audit_step(h->audit, store, AUDIT_ROWS, &audited, &err);
     if (!audited.done)
@@ -227,7 +228,7 @@ static int64_t tick_audit(void *arg, void *store)
     if (audited.corrected)
         DT_LOG(WARN, "housekeeper", "counters were corrected: jobs were edited manually", DT_I("piece", audited.piece),
                DT_I("jobs", audited.corrected), DT_I("of", audited.rows));
-    const int64_t now_us = dt_clock_mono_us(h->env.clock);
+    const int64_t now_us = dt_clock_mono_us(h->env->clock);
     return now_us + dt_later(AUDIT_SHARE * (now_us - begun_us), pause_us);
 }
 
@@ -263,7 +264,7 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
     size_t n = 0;
     dt_status status = DT_OK;
     for (unsigned shard = 0, all = number_of_shards(h); shard < all && status == DT_OK; shard++) {
-        if (!dt_loop_table_state(h->env.loops, shard, &states[n]) || !is_worth_reporting(&states[n]))
+        if (!dt_loop_table_state(h->env->loops, shard, &states[n]) || !is_worth_reporting(&states[n]))
             continue;
         stats[n] = shard_stats_of(h, shard, &states[n]);
         if (++n == STATS_AT_ONCE) {
@@ -281,7 +282,7 @@ static uint64_t hash_shard_reports(dt_housekeeper *h, bool *live)
     uint64_t number = 1;
     *live = false;
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++) {
-        if (!dt_loop_table_state(h->env.loops, shard, &state) || !is_worth_reporting(&state))
+        if (!dt_loop_table_state(h->env->loops, shard, &state) || !is_worth_reporting(&state))
             continue;
         struct dt_shard_stats stats = shard_stats_of(h, shard, &state);
         const char *const words[] = {stats.waiting, stats.callbacks, stats.detail};
@@ -301,11 +302,11 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
     struct dt_loop_state state;
     int64_t overdue = 0;
     int64_t held = 0;
-    if (dt_clock_mono_us(h->env.clock) < h->stats_us)
+    if (dt_clock_mono_us(h->env->clock) < h->stats_us)
         return;
     /* Adds the reconciler's latest figures of the shards that this process leads. */
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
-        if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
+        if (dt_loop_table_state(h->env->loops, shard, &state) && state.leading) {
             struct dt_reconcile_stats seen;
             dt_reconciler_stats(h->reconciler, shard, &seen);
             overdue += seen.overdue;
@@ -313,14 +314,14 @@ static void report_stats(dt_housekeeper *h, dt_store *store)
         }
     dt_metric_set(h->overdue, (double)overdue);
     dt_metric_set(h->held, (double)held);
-    const int64_t period_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
-    h->stats_us = dt_clock_mono_us(h->env.clock) + dt_earlier(NEWS_US, period_us);
+    const int64_t period_us = dt_earlier(IDLE_US, h->env->config->reconcile_period * 1000);
+    h->stats_us = dt_clock_mono_us(h->env->clock) + dt_earlier(NEWS_US, period_us);
     bool live = false;
     uint64_t news = hash_shard_reports(h, &live);
-    if (news == h->told && dt_clock_mono_us(h->env.clock) - h->told_us < (live ? period_us : 2 * period_us))
+    if (news == h->told && dt_clock_mono_us(h->env->clock) - h->told_us < (live ? period_us : 2 * period_us))
         return;
     h->told = news;
-    h->told_us = dt_clock_mono_us(h->env.clock);
+    h->told_us = dt_clock_mono_us(h->env->clock);
     if (write_stats(h, store, &err) != DT_OK) {
         h->told = 0; /* the next check writes the states again */
         DT_LOG(DEBUG, "housekeeper", "the state of shards was not written", DT_S("reason", err.text));
@@ -334,33 +335,33 @@ static void reconcile_shards(dt_housekeeper *h, dt_store *store)
     struct dt_loop_state state;
     struct dt_reconcile_out out = {0};
     bool awaits_compare = false;
-    if (!atomic_exchange(&h->hurry, false) && dt_clock_mono_us(h->env.clock) < h->reconcile_us)
+    if (!atomic_exchange(&h->hurry, false) && dt_clock_mono_us(h->env->clock) < h->reconcile_us)
         return;
-    h->env.map(h->env.arg, &map);
+    h->env->map(h->env->arg, &map);
     /* Notes losses and doubts of each shard's set before the compare. */
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
-        if (dt_loop_table_state(h->env.loops, shard, &state) && state.leading) {
+        if (dt_loop_table_state(h->env->loops, shard, &state) && state.leading) {
             dt_shard_set_add(&led, shard);
             h->losses[shard] = state.losses;
             h->doubts[shard] = state.doubts;
             awaits_compare |= state.awaits_compare;
         }
     struct dt_reconcile_in in = {
-        store,          dt_clock_mono_us(h->env.clock), dt_refclock_earliest_ms(h->env.ref), &map, &led,
-        awaits_compare, h->env.none_due(h->env.arg)};
+        store,          dt_clock_mono_us(h->env->clock), dt_refclock_earliest_ms(h->env->ref), &map, &led,
+        awaits_compare, h->env->none_due(h->env->arg)};
     dt_reconcile_tick(h->reconciler, &in, &out);
     h->reconcile_us = out.next_us;
     if (out.near_begun)
         memcpy(h->compared, h->doubts, sizeof(h->compared));
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++) {
         if (dt_shard_set_has(&out.near, shard))
-            dt_loop_table_tell_number(h->env.loops, shard, dt_shard_loop_index_compared, h->compared[shard]);
+            dt_loop_table_tell_number(h->env->loops, shard, dt_shard_loop_index_compared, h->compared[shard]);
         if (dt_shard_set_has(&out.whole, shard))
-            dt_loop_table_tell_number(h->env.loops, shard, dt_shard_loop_index_whole, h->losses[shard]);
+            dt_loop_table_tell_number(h->env->loops, shard, dt_shard_loop_index_whole, h->losses[shard]);
         if (dt_shard_set_has(&out.wake, shard))
-            dt_loop_table_tell(h->env.loops, shard, dt_shard_loop_wake);
+            dt_loop_table_tell(h->env->loops, shard, dt_shard_loop_wake);
         if (dt_shard_set_has(&out.held, shard))
-            dt_loop_table_tell(h->env.loops, shard, dt_shard_loop_topics);
+            dt_loop_table_tell(h->env->loops, shard, dt_shard_loop_topics);
     }
 }
 
@@ -372,12 +373,12 @@ static int64_t tick_reconcile(void *arg, void *store)
     return dt_earlier(h->reconcile_us, h->stats_us);
 }
 
-dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out, struct dt_error *err)
+dt_status dt_housekeeper_start(const struct dt_process_env *env, dt_housekeeper **out, struct dt_error *err)
 {
     dt_housekeeper *h = calloc(1, sizeof(*h));
     if (!h)
         return DT_NOMEM;
-    h->env = *env;
+    h->env = env;
     h->overdue = dt_gauge(
         "duetime_overdue_jobs",
         "Jobs of this process's shards that are overdue by more than a second, up to one page of the reconciler.", "");

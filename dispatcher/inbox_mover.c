@@ -28,7 +28,7 @@
 #define CHORES_US INT64_C(300000000) /* time between two counts of rows with errors; each deletes old errors */
 
 struct dt_inbox_chore {
-    struct dt_intake_env env;
+    const struct dt_process_env *env;
     struct dt_thread thread;
     dt_mailbox *mailbox; /* used only for interruptible sleeps */
     dt_index *index;
@@ -48,8 +48,8 @@ struct dt_inbox_chore {
 
 static dt_status maintain_errors(dt_inbox_chore *c, struct dt_error *err)
 {
-    int64_t now_us = dt_clock_mono_us(c->env.clock);
-    int64_t before_ms = dt_refclock_earliest_ms(c->env.ref) - c->env.config->inbox_keep_errors;
+    int64_t now_us = dt_clock_mono_us(c->env->clock);
+    int64_t before_ms = dt_refclock_earliest_ms(c->env->ref) - c->env->config->inbox_keep_errors;
     uint64_t purged;
     int64_t n = 0;
     dt_status status;
@@ -96,15 +96,15 @@ static void on_watch_answered(void *arg, dt_status status, const struct dt_watch
 static dt_status move_rows(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;
-    c->mover.rules = dt_store_job_rules(c->env.config, c->env.installation);
+    c->mover.rules = dt_store_job_rules(c->env->config, c->env->installation);
     dt_status status = dt_store_move_inbox(&c->mover, &moved, err);
     if (status == DT_UNKNOWN && c->index) /* MySQL may have committed jobs that are not in the index */
-        c->env.index_entries_lost(c->env.arg, c->index);
+        c->env->index_entries_lost(c->env->arg, c->index);
     dt_metric_add(c->done, (int64_t)moved.done);
     dt_metric_add(c->refused, (int64_t)moved.refused);
     if (moved.refused)
-        c->chores_us = dt_earlier(c->chores_us, dt_clock_mono_us(c->env.clock) + 1000000);
-    dt_intake_tell_index(&c->env, c->index, &c->mover.arena, moved.moves, moved.n_moves);
+        c->chores_us = dt_earlier(c->chores_us, dt_clock_mono_us(c->env->clock) + 1000000);
+    dt_intake_tell_index(c->env, c->index, &c->mover.arena, moved.moves, moved.n_moves);
     c->waiting |= moved.waiting > 0;
     *pause_us = moved.done + moved.refused == 0 && !moved.again ? SOON_US : 0;
     return status;
@@ -135,13 +135,13 @@ static void run_mover(void *arg)
             pause_us = RETRY_US;
         }
         if (pause_us > 0)
-            dt_mailbox_pause(c->mailbox, dt_earlier(dt_clock_mono_us(c->env.clock) + pause_us, c->chores_us),
+            dt_mailbox_pause(c->mailbox, dt_earlier(dt_clock_mono_us(c->env->clock) + pause_us, c->chores_us),
                              DT_THREAD_STOP | WOKEN);
         atomic_store(&c->rests, false);
     }
 }
 
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
+dt_status dt_inbox_chore_start(const struct dt_process_env *env, struct dt_resting *operations,
                                struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
     const char *name = "duetime_inbox_rows_total";
@@ -149,7 +149,7 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_restin
     dt_inbox_chore *c = calloc(1, sizeof(*c));
     if (!c)
         return DT_NOMEM;
-    c->env = *env;
+    c->env = env;
     c->operations = operations;
     c->schedules = schedules;
     c->done = dt_counter(name, help, "outcome=\"done\"");
@@ -159,7 +159,7 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_restin
     DT_THEN(status, dt_store_new(env->config, env->ref, &c->store));
     if (status == DT_OK) {
         dt_store_act_as(c->store, DT_STR_LIT("inbox"));
-        c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
+        c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env->clock};
         status = dt_json_new(&c->mover.json);
     }
     DT_THEN(status, dt_index_new(env->config, env->installation, env->clock, &c->index, err));

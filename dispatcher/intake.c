@@ -6,7 +6,7 @@ struct dt_intake {
     dt_inbox_chore *inbox;
 };
 
-dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err)
+dt_status dt_intake_start(const struct dt_process_env *env, dt_intake **out, struct dt_error *err)
 {
     dt_intake *intake = calloc(1, sizeof(*intake));
     if (!intake)

@@ -3,30 +3,12 @@
  * Kafka.) */
 #pragma once
 
-#include "base/chores.h"
-#include "base/config.h"
-#include "base/text/strbuf.h"
-#include "dispatch/watch.h"
-#include "index/index.h"
 #include "job/job.h"
+#include "process.h"
 
 typedef struct dt_intake dt_intake;
 
-/* What the process provides to the intake; it must outlive the intake, whose chores and threads call the callbacks. */
-struct dt_intake_env {
-    dt_chores *chores;
-    const struct dt_config *config;
-    const char *installation;
-    const dt_clock *clock;
-    dt_refclock *ref;
-    void *arg;
-    void (*map)(void *arg, struct dt_shard_map *out);
-    /* Called when index entries were lost: leaders must doubt the index. */
-    void (*index_entries_lost)(void *arg, const dt_index *index);
-    dt_watcher *watcher; /* must not be started before the intake, and must be stopped before it */
-};
-
-dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
+dt_status dt_intake_start(const struct dt_process_env *env, dt_intake **out, struct dt_error *err);
 /* Called when the clock by which fires and operations are due has changed: both chores run now. Any thread. Accepts
  * NULL. */
 void dt_intake_clock_changed(dt_intake *intake);
@@ -50,13 +32,13 @@ static inline void dt_resting_wake(struct dt_resting *resting)
 /* ---- schedule_maker.c: makes jobs of schedules ahead of their times (features/schedules/schedules.h) ---- */
 
 /* Makes the jobs of schedules. The chores of all dispatchers share the work. */
-dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_resting **out, struct dt_error *err);
+dt_status dt_schedule_maker_start(const struct dt_process_env *env, struct dt_resting **out, struct dt_error *err);
 void dt_schedule_maker_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* ---- operation_runner.c: a chore that carries out operations by pieces (features/operations/operations.h) ---- */
 
 /* Does operations, piece by piece. The chores of all dispatchers share the work. */
-dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out, struct dt_error *err);
+dt_status dt_operation_runner_start(const struct dt_process_env *env, struct dt_resting **out, struct dt_error *err);
 void dt_operation_runner_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* ---- inbox_mover.c: a thread that carries out the rows of `job_inbox` (features/intents/inbox.h) ---- */
@@ -68,7 +50,7 @@ typedef struct dt_inbox_chore dt_inbox_chore;
 
 /* Starts a mover. It wakes `operations` if an operation is due, and `schedules` if a schedule has changed; both outlive
  * the mover. env->watcher must be stopped before the mover. */
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
+dt_status dt_inbox_chore_start(const struct dt_process_env *env, struct dt_resting *operations,
                                struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err);
 /* Starts no new work from now on. NULL is accepted. */
 void dt_inbox_chore_leave(dt_inbox_chore *chore);
@@ -82,8 +64,7 @@ void dt_inbox_chore_stop(dt_inbox_chore *chore);
 typedef struct dt_announcer dt_announcer;
 
 /* Creates an announcer. All arguments except the installation's name must outlive it. Unless OK, *out is NULL. */
-dt_status dt_announcer_new(const struct dt_config *config, const char *installation, const dt_clock *clock,
-                           dt_announcer **out, struct dt_error *err);
+dt_status dt_announcer_new(const struct dt_process_env *env, dt_announcer **out, struct dt_error *err);
 void dt_announcer_free(dt_announcer *announcer);
 /* Announces that messages were added to the shard's outbox. */
 void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
@@ -92,5 +73,5 @@ void dt_announcer_all(dt_announcer *announcer);
 
 /* Writes the index entries of jobs that the intake has made or moved and committed. If that fails, leaders doubt the
  * index (env->index_entries_lost). index may be NULL. */
-void dt_intake_tell_index(const struct dt_intake_env *env, dt_index *index, struct dt_arena *arena,
+void dt_intake_tell_index(const struct dt_process_env *env, dt_index *index, struct dt_arena *arena,
                           const struct dt_job_move *moves, size_t n);

@@ -32,7 +32,7 @@
 
 struct dt_operation_runner {
     struct dt_resting resting;
-    struct dt_intake_env env;
+    const struct dt_process_env *env;
     struct dt_arena arena, turns; /* arena: reset for each piece; turns: reset for each round */
     struct dt_turns had;          /* turns of owners: which owners got the last pieces */
     dt_index *index;
@@ -49,7 +49,7 @@ static int64_t handle_failed_piece(struct dt_operation_runner *r, const struct d
 {
     enum dt_class class = dt_status_class(status);
     if (status == DT_UNKNOWN && r->index) /* MySQL may have moved jobs whose index entries were not updated */
-        r->env.index_entries_lost(r->env.arg, r->index);
+        r->env->index_entries_lost(r->env->arg, r->index);
     if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT)) {
         struct dt_error again = {0};
         DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", piece->id), DT_S("reason", err->text));
@@ -79,20 +79,20 @@ static int64_t find_due_owners(struct dt_operation_runner *r, struct dt_turn **d
         return handle_failed_piece(r, &none, status, &err);
     for (size_t i = 0; i < owners; i++) {
         int64_t at_us =
-            all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, all[i].look_ms) + 1000;
+            all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env->ref, all[i].look_ms) + 1000;
         look_us = dt_earlier(look_us, at_us);
-        if (at_us <= dt_clock_mono_us(r->env.clock))
+        if (at_us <= dt_clock_mono_us(r->env->clock))
             (*due)[(*n)++] = (struct dt_turn){.owner = all[i].owner};
     }
     dt_turns_sort(&r->had, *due, *n);
     dt_metric_set(r->due, *n > 0);
     if (*n > 0) {
-        r->busy_us = dt_clock_mono_us(r->env.clock);
+        r->busy_us = dt_clock_mono_us(r->env->clock);
         return 0;
     }
     *rests = true;
-    bool busy = r->busy_us && dt_clock_mono_us(r->env.clock) - r->busy_us < BUSY_US;
-    return dt_earlier(look_us, dt_clock_mono_us(r->env.clock) + (busy ? LOOK_US : REST_US));
+    bool busy = r->busy_us && dt_clock_mono_us(r->env->clock) - r->busy_us < BUSY_US;
+    return dt_earlier(look_us, dt_clock_mono_us(r->env->clock) + (busy ? LOOK_US : REST_US));
 }
 
 /* Does one piece for each owner in `due`. Returns when the next round is due (monotonic). */
@@ -111,13 +111,13 @@ static int64_t run_due_pieces(struct dt_operation_runner *r, const struct dt_tur
             if (at_us && status != DT_BUSY) /* if BUSY, only this owner must wait */
                 return at_us;
         } else if (!piece.id) { /* another dispatcher has locked the operation */
-            at_us = dt_clock_mono_us(r->env.clock) + RETRY_US;
+            at_us = dt_clock_mono_us(r->env->clock) + RETRY_US;
         } else {
             if (piece.changed)
                 DT_FAIL_POINT("operation.changed");
             dt_metric_add(r->changed, piece.changed);
             dt_metric_add(r->refused, piece.refused);
-            dt_intake_tell_index(&r->env, r->index, &r->arena, piece.moves, piece.n_moves);
+            dt_intake_tell_index(r->env, r->index, &r->arena, piece.moves, piece.n_moves);
         }
         next_us = dt_earlier(next_us, at_us);
     }
@@ -128,9 +128,9 @@ static void recreate_wanted_topics(struct dt_operation_runner *r)
 {
     struct dt_error err = {0};
     size_t n = 0;
-    if (dt_clock_mono_us(r->env.clock) < r->wanted_us)
+    if (dt_clock_mono_us(r->env->clock) < r->wanted_us)
         return;
-    r->wanted_us = dt_clock_mono_us(r->env.clock) + WANTED_US;
+    r->wanted_us = dt_clock_mono_us(r->env->clock) + WANTED_US;
     dt_arena_reset(&r->arena);
     dt_status status = dt_store_topics_revive(r->store, &r->arena, &n, &err);
     if (status != DT_OK)
@@ -143,9 +143,9 @@ static void recreate_wanted_topics(struct dt_operation_runner *r)
 static void update_owners(struct dt_operation_runner *r)
 {
     struct dt_error err = {0};
-    if (dt_clock_mono_us(r->env.clock) < r->owners_us)
+    if (dt_clock_mono_us(r->env->clock) < r->owners_us)
         return;
-    r->owners_us = dt_clock_mono_us(r->env.clock) + OWNERS_US;
+    r->owners_us = dt_clock_mono_us(r->env->clock) + OWNERS_US;
     dt_status status = dt_store_topic_owners_update(r->store, &err);
     if (status == DT_FORBIDDEN)
         DT_LOG(WARN, "operations",
@@ -172,14 +172,14 @@ static int64_t tick_operations(void *arg, void *store)
     return next_us;
 }
 
-dt_status dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out, struct dt_error *err)
+dt_status dt_operation_runner_start(const struct dt_process_env *env, struct dt_resting **out, struct dt_error *err)
 {
     const char *name = "duetime_operation_jobs_total";
     const char *help = "Jobs of operations that this process changed, by outcome.";
     struct dt_operation_runner *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
-    r->env = *env;
+    r->env = env;
     r->changed = dt_counter(name, help, "outcome=\"changed\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
     r->due = dt_gauge("duetime_operations_due", "1 while a step of an operation is due and not done.", "");

@@ -31,7 +31,7 @@ struct seen_zone {
 
 struct dt_schedule_maker {
     struct dt_resting resting;
-    struct dt_intake_env env;
+    const struct dt_process_env *env;
     struct dt_arena arena;
     dt_index *index;
     dt_zone_files *zones;
@@ -49,9 +49,9 @@ static void replan_changed_zones(struct dt_schedule_maker *m)
 {
     struct dt_schedule_zones zones;
     struct dt_error err = {0};
-    if (dt_clock_mono_us(m->env.clock) < m->zones_us)
+    if (dt_clock_mono_us(m->env->clock) < m->zones_us)
         return;
-    m->zones_us = dt_clock_mono_us(m->env.clock) + ZONES_US;
+    m->zones_us = dt_clock_mono_us(m->env->clock) + ZONES_US;
     dt_arena_reset(&m->arena);
     dt_status status = dt_store_schedule_zones(m->fires.store, &m->arena, &zones, &err);
     for (size_t i = 0; i < zones.n && status == DT_OK; i++) {
@@ -97,29 +97,29 @@ static int64_t tick_schedules(void *arg, void *store)
     replan_changed_zones(m);
     dt_arena_reset(&m->arena);
     dt_status status = dt_store_make_fires(&m->fires, &made, &err);
-    int64_t now_us = dt_clock_mono_us(m->env.clock);
+    int64_t now_us = dt_clock_mono_us(m->env->clock);
     if (status == DT_UNKNOWN && m->index) /* MySQL may have committed jobs that are not in the index */
-        m->env.index_entries_lost(m->env.arg, m->index);
+        m->env->index_entries_lost(m->env->arg, m->index);
     if (status != DT_OK)
         return dt_chore_failed(&m->resting.chore, DT_OUTAGE_MYSQL, "schedules create no jobs", status, &err, RETRY_US);
     dt_metric_add(m->made, (int64_t)made.made);
     dt_metric_add(m->skipped, (int64_t)made.skipped);
     dt_metric_add(m->returned, (int64_t)made.returned);
-    dt_intake_tell_index(&m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
-    int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
+    dt_intake_tell_index(m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
+    int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env->ref, made.next_look_ms) : INT64_MAX;
     const bool rests = made.schedules || next_us > now_us;
     atomic_store(&m->resting.rests, rests);
     return dt_earlier(rests ? next_us : now_us + LOCKED_US, now_us + LOOK_US);
 }
 
-dt_status dt_schedule_maker_start(const struct dt_intake_env *env, struct dt_resting **out, struct dt_error *err)
+dt_status dt_schedule_maker_start(const struct dt_process_env *env, struct dt_resting **out, struct dt_error *err)
 {
     const char *name = "duetime_fires_total";
     const char *help = "Fires of schedules, by outcome.";
     struct dt_schedule_maker *m = calloc(1, sizeof(*m));
     if (!m)
         return DT_NOMEM;
-    m->env = *env;
+    m->env = env;
     m->made = dt_counter(name, help, "outcome=\"made\"");
     m->skipped = dt_counter(name, help, "outcome=\"overlap\"");
     m->returned = dt_counter(name, help, "outcome=\"returned\"");

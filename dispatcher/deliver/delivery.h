@@ -20,31 +20,15 @@
  */
 #pragma once
 
-#include <stdatomic.h>
-
-#include "base/clock.h"
-#include "base/config.h"
-#include "deliver/kafka/kafka.h"
 #include "dispatch/fence.h"
-#include "dispatch/leader.h"
 #include "job/inflight.h"
+#include "process.h"
 
 typedef struct dt_delivery dt_delivery;
 
-struct dt_kafka_env; /* deliver/kafka/kafka.h */
-
-/* Clients and pools that all deliveries of a process share. Borrowed: they outlive every delivery. */
-struct dt_delivery_servers {
-    const struct dt_kafka_env *kafka;
-    struct dt_hands *hands; /* the attempts that leaders claim into the hands of the process (hands.h) */
-};
-
 /* What a shard provides to its delivery. Copied; the objects that its members point at outlive the delivery. */
 struct dt_delivery_env {
-    const struct dt_delivery_servers *servers;
-    const struct dt_config *config;
-    const dt_clock *clock;
-    dt_refclock *ref;
+    const struct dt_process_env *env;
     unsigned shard;
     const _Atomic bool *abort; /* if it is set, blocking calls return SHUTDOWN; they poll it */
     void (*told)(void *arg);   /* called on any thread when dt_delivery_resolve may find answers; must return at once */

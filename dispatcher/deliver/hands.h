@@ -18,42 +18,14 @@
  */
 #pragma once
 
-#include "base/chores.h"
-#include "base/config.h"
-#include "dispatch/leader.h"
-#include "index/index.h"
+#include "process.h"
 #include "topic/topics.h"
 
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;
 
-/* What a process provides to its dt_hands. Copied; the objects that its members point at outlive the dt_hands.
- * Callbacks run in ticks and on the thread of the dt_hands, and must return at once. */
-struct dt_hands_env {
-    dt_chores *chores;
-    dt_chores *urgent; /* the threads that run the chore which renews the lease */
-    const struct dt_config *config;
-    const char *installation;
-    const char *name; /* host:pid of this process */
-    const dt_clock *clock;
-    dt_refclock *ref;
-    void *arg;
-    uint64_t (*random)(void *arg);
-    void (*map)(void *arg, struct dt_shard_map *out);
-    /* Called when messages were added to the shard's outbox; another process may lead the shard. */
-    void (*outbox)(void *arg, unsigned shard);
-    void (*index_entries_lost)(void *arg, const dt_index *index); /* called when index entries could not be written */
-    /* Called when attempts of these jobs belong to an expired owner: the leaders of their shards, in any process,
-     * should check them. */
-    void (*lost)(void *arg, const int64_t *ids, size_t n);
-    /* Called when attempts have ended, so there may be room within their topics' limits. */
-    void (*ended)(void *arg);
-    /* Called when the process may have places for a shard that was refused places. */
-    void (*room)(void *arg, unsigned shard);
-};
-
 /* Starts the hands of a process. INVALID: a setting is unusable; err names the setting. */
-dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
+dt_status dt_hands_start(const struct dt_process_env *env, dt_hands **out, struct dt_error *err);
 /* Accepts no more claims, waits a while for running callbacks, and removes this process as the owner of all other
  * attempts, so that leaders end them as lost. Then joins the threads, and frees the hands. All dt_hands_claims must be
  * freed before. Accepts NULL. */
@@ -64,7 +36,7 @@ void dt_hands_stop(dt_hands *hands);
 dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 /* Returns about how many attempts of a topic and its owner (topic/owners.h) may be claimed now. 0: the topic's jobs
- * wait until env.room is called. If host is not 0, only jobs of the topic that name the host with this number count
+ * wait until env->places is called. If host is not 0, only jobs of the topic that name the host with this number count
  * (dt_callback_host_of). */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);

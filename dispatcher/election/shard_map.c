@@ -38,7 +38,7 @@ struct leaving {
 };
 
 struct dt_shard_map_source {
-    struct dt_shard_map_source_env env;
+    const struct dt_process_env *env;
     struct dt_chore chore;
     pthread_mutex_t lock; /* protects map */
     struct dt_shard_map map;
@@ -50,7 +50,7 @@ struct dt_shard_map_source {
 
 static void apply_shard_range(dt_shard_map_source *s, const struct dt_shard_range *range)
 {
-    const int64_t now_us = dt_clock_mono_us(s->env.clock);
+    const int64_t now_us = dt_clock_mono_us(s->env->clock);
     const unsigned kept = now_us < s->grace_us && range->led < s->led ? s->led : range->led;
     unsigned led = kept;
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -71,7 +71,7 @@ static void apply_shard_range(dt_shard_map_source *s, const struct dt_shard_rang
     if (led == s->led)
         return;
     s->led = led;
-    s->env.led(s->env.arg, led);
+    s->env->led_changed(s->env->arg, led);
 }
 
 static dt_status read_shard_map(dt_shard_map_source *s, dt_store *store, struct dt_error *err)
@@ -86,7 +86,7 @@ static dt_status read_shard_map(dt_shard_map_source *s, dt_store *store, struct 
         return status;
     if (inst.generation != s->map.generation || inst.shards != s->map.shards) {
         if (inst.shards < s->map.shards)
-            s->grace_us = dt_clock_mono_us(s->env.clock) + GRACE_US;
+            s->grace_us = dt_clock_mono_us(s->env->clock) + GRACE_US;
         DT_LOG(INFO, "dispatcher", "the number of shards changed", DT_I("from", s->map.shards), DT_I("to", inst.shards),
                DT_I("generation", inst.generation));
         pthread_mutex_lock(&s->lock);
@@ -94,7 +94,7 @@ static dt_status read_shard_map(dt_shard_map_source *s, dt_store *store, struct 
         s->named = inst.shards;
         pthread_mutex_unlock(&s->lock);
         if (!DT_UNGUARDED(MAP_WAKE))
-            s->env.changed(s->env.arg);
+            s->env->map_changed(s->env->arg);
     }
     apply_shard_range(s, &range);
     return DT_OK;
@@ -104,12 +104,12 @@ static int64_t tick_shard_map(void *arg, void *store)
 {
     dt_shard_map_source *s = arg;
     struct dt_error err = {0};
-    const int64_t every_us = dt_index_configured(s->env.config) ? EVERY_US : TOLD_US;
+    const int64_t every_us = dt_index_configured(s->env->config) ? EVERY_US : TOLD_US;
     const dt_status status = read_shard_map(s, store, &err);
     if (status != DT_OK)
         return dt_chore_failed(&s->chore, DT_OUTAGE_MYSQL, "the number of shards cannot be read", status, &err,
                                RETRY_US);
-    return dt_clock_mono_us(s->env.clock) + (s->led > s->named ? LEAVING_US : every_us);
+    return dt_clock_mono_us(s->env->clock) + (s->led > s->named ? LEAVING_US : every_us);
 }
 
 void dt_shard_map_source_free(dt_shard_map_source *s)
@@ -120,13 +120,13 @@ void dt_shard_map_source_free(dt_shard_map_source *s)
     free(s);
 }
 
-dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, const struct dt_installation *inst,
+dt_status dt_shard_map_source_start(const struct dt_process_env *env, const struct dt_installation *inst,
                                     const struct dt_shard_range *range, dt_shard_map_source **out)
 {
     dt_shard_map_source *s = *out = calloc(1, sizeof(*s));
     if (!s)
         return DT_NOMEM;
-    s->env = *env;
+    s->env = env;
     pthread_mutex_init(&s->lock, NULL);
     dt_shard_map_init(&s->map, inst->generation, inst->shards);
     s->named = inst->shards;

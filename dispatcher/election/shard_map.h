@@ -3,28 +3,14 @@
  * map, and what does not. */
 #pragma once
 
-#include "base/chores.h"
-#include "base/config.h"
 #include "dispatch/shards.h"
-#include "job/shard.h"
+#include "process.h"
 #include "store/store.h"
 
 typedef struct dt_shard_map_source dt_shard_map_source;
 
-struct dt_shard_map_source_env {
-    dt_chores *urgent;
-    const struct dt_config *config;
-    const dt_clock *clock;
-    void *arg;
-    /* Called when the map has changed: sleeping loops must read it. All callbacks run in ticks of the chore. */
-    void (*changed)(void *arg);
-    /* Called when the number of shards that must be led has changed: all shards with numbers below `shards` must be
-     * led. */
-    void (*led)(void *arg, unsigned shards);
-};
-
 /* Starts the chore. inst and range: as read just before, while this process led no shard. */
-dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, const struct dt_installation *inst,
+dt_status dt_shard_map_source_start(const struct dt_process_env *env, const struct dt_installation *inst,
                                     const struct dt_shard_range *range, dt_shard_map_source **out);
 /* Stops the chore. Afterwards no callback is called, and the map stays as it was last read. Accepts NULL. */
 void dt_shard_map_source_stop(dt_shard_map_source *source);

@@ -30,7 +30,7 @@ struct told {
 };
 
 struct dt_due_watch {
-    struct dt_due_watch_env env;
+    const struct dt_process_env *env;
     struct dt_watch_listener listener;
     _Atomic int64_t heard_us; /* mono: time of the last answer; 0: there was none, or the last wait failed */
     _Atomic bool none_due;    /* neither the last full read nor any answer after it had a due job */
@@ -49,7 +49,7 @@ struct dt_due_watch {
 static void notify_all_shards(dt_due_watch *w, void (*tell)(void *arg, unsigned shard))
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        tell(w->env.arg, shard);
+        tell(w->env->arg, shard);
 }
 
 /* ---- what became due ---- */
@@ -77,13 +77,13 @@ static bool wake_due_shards(dt_due_watch *w, const struct told *told, const stru
 {
     struct dt_shard_map map;
     struct dt_shard_set news = {0};
-    w->env.map(w->env.arg, &map);
+    w->env->map(w->env->arg, &map);
     for (size_t i = 0; i < n; i++)
         if (!bsearch(&due[i], told->v, told->n, sizeof(*told->v), compare_due))
             dt_shard_set_add(&news, dt_shard_of(&map, due[i].id));
     for (unsigned shard = 0; shard < map.shards; shard++)
         if (dt_shard_set_has(&news, shard))
-            wake(w->env.arg, shard);
+            wake(w->env->arg, shard);
     return !dt_shard_set_empty(&news);
 }
 
@@ -96,13 +96,13 @@ static void handle_due_rows(dt_due_watch *w, const struct dt_watched *seen)
     size_t n = seen->n_due - n_old;
     w->none_due = seen->n_due == 0 && (w->asks_all || w->none_due);
     if (seen->n_due == DT_WATCH_DUE) /* more jobs may be due: each loop reads its long backlog by itself */
-        notify_all_shards(w, w->env.wake);
+        notify_all_shards(w, w->env->wake);
     else if (w->asks_all) {
-        (void)wake_due_shards(w, &w->old, seen->due, n_old, w->env.again);
+        (void)wake_due_shards(w, &w->old, seen->due, n_old, w->env->again);
         remember_due(&w->old, seen->due, n_old);
     }
-    if (wake_due_shards(w, &w->recent, recent, n, w->env.wake))
-        w->busy_us = dt_clock_mono_us(w->env.clock) + BUSY_US;
+    if (wake_due_shards(w, &w->recent, recent, n, w->env->wake))
+        w->busy_us = dt_clock_mono_us(w->env->clock) + BUSY_US;
     remember_due(&w->recent, recent, n);
     w->look_from_ms = seen->now_ms - WINDOW_MS;
     w->due_from_ms = n ? recent[n - 1].next_ms + 1 : w->look_from_ms;
@@ -133,7 +133,7 @@ static void compare_shard_rows(dt_due_watch *w, const struct dt_watched *seen)
     pthread_mutex_unlock(&w->lock);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (dt_shard_set_has(&changed, shard))
-            w->env.wake(w->env.arg, shard);
+            w->env->wake(w->env->arg, shard);
 }
 
 /* ---- the watcher's thread ---- */
@@ -141,13 +141,13 @@ static void compare_shard_rows(dt_due_watch *w, const struct dt_watched *seen)
 static void fill_watch_request(void *arg, struct dt_watch *watch)
 {
     dt_due_watch *w = arg;
-    const int64_t now_us = dt_clock_mono_us(w->env.clock);
+    const int64_t now_us = dt_clock_mono_us(w->env->clock);
     if (now_us < w->busy_us)
         watch->wait_ms = dt_earlier(watch->wait_ms, BUSY_WAIT_MS);
     w->asks_all =
         /* Reads all due jobs with this statement, if the next statement would begin too late for that. */
         now_us + watch->wait_ms * 1000 >= w->all_us;
-    watch->owner = w->env.owner;
+    watch->owner = w->env->owner;
     watch->due_from_ms = w->due_from_ms;
     watch->look_from_ms = w->asks_all ? 0 : w->look_from_ms;
     watch->generation = w->generation;
@@ -163,18 +163,18 @@ static void on_watch_answered(void *arg, dt_status status, const struct dt_watch
         w->none_due = false;
         w->due_from_ms = w->look_from_ms = 0;
         if (status != DT_SHUTDOWN)
-            notify_all_shards(w, w->env.wake);
+            notify_all_shards(w, w->env->wake);
         return;
     }
-    w->heard_us = dt_clock_mono_us(w->env.clock);
+    w->heard_us = dt_clock_mono_us(w->env->clock);
     if (w->asks_all)
-        w->all_us = w->heard_us + w->env.config->reconcile_period * 1000;
+        w->all_us = w->heard_us + w->env->config->reconcile_period * 1000;
     if (w->generation && seen->generation != w->generation)
-        w->env.stale_map(w->env.arg);
+        w->env->stale_map(w->env->arg);
     if (w->topics_version && seen->topics_version != w->topics_version)
-        notify_all_shards(w, w->env.again);
+        notify_all_shards(w, w->env->again);
     if (seen->leads != w->leads) /* leaders changed, or a shard was halted */
-        notify_all_shards(w, w->env.wake);
+        notify_all_shards(w, w->env->wake);
     w->generation = seen->generation;
     w->topics_version = seen->topics_version;
     w->leads = seen->leads;
@@ -189,7 +189,7 @@ bool dt_due_watch_hears(dt_due_watch *w)
     if (!w)
         return false;
     int64_t heard_us = w->heard_us;
-    return heard_us && dt_clock_mono_us(w->env.clock) - heard_us < HEARS_US;
+    return heard_us && dt_clock_mono_us(w->env->clock) - heard_us < HEARS_US;
 }
 
 bool dt_due_watch_none_due(dt_due_watch *w)
@@ -208,8 +208,7 @@ bool dt_due_watch_row(dt_due_watch *w, unsigned shard, struct dt_watched_row *ou
     return known;
 }
 
-dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
-                           struct dt_error *err)
+dt_status dt_due_watch_new(const struct dt_process_env *env, dt_due_watch **out, struct dt_error *err)
 {
     *out = NULL;
     if (dt_index_configured(env->config))
@@ -217,10 +216,10 @@ dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watch
     dt_due_watch *w = calloc(1, sizeof(*w));
     if (!w)
         return dt_fail(err, DT_NOMEM, "watch of due jobs: out of memory");
-    w->env = *env;
+    w->env = env;
     pthread_mutex_init(&w->lock, NULL);
     w->listener = (struct dt_watch_listener){.ask = fill_watch_request, .told = on_watch_answered, .arg = w};
-    dt_watcher_add(watcher, &w->listener);
+    dt_watcher_add(env->watcher, &w->listener);
     *out = w;
     return DT_OK;
 }

@@ -18,7 +18,7 @@ struct slot {
 };
 
 struct dt_loop_table {
-    struct dt_loop_table_env env;
+    const struct dt_process_env *env;
     pthread_mutex_t lock;
     struct slot slots[DT_SHARDS_MAX];
 };
@@ -28,13 +28,13 @@ struct dt_loop_table {
 void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want what)
 {
     table->slots[shard].want = (int)what;
-    table->env.news(table->env.arg);
+    table->env->ordered(table->env->arg);
 }
 
 void dt_loop_table_ended(dt_loop_table *table, unsigned shard)
 {
     table->slots[shard].ended = true;
-    table->env.news(table->env.arg);
+    table->env->ordered(table->env->arg);
 }
 
 void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop))
@@ -96,7 +96,7 @@ static void end_loop(dt_loop_table *table, struct slot *slot)
 static bool start_loop(dt_loop_table *table, unsigned shard)
 {
     dt_shard_loop *loop = NULL;
-    dt_status status = dt_shard_loop_start(table->env.loops, shard, &loop);
+    dt_status status = dt_shard_loop_start(table->env, shard, &loop);
     if (status != DT_OK) {
         DT_LOG(ERROR, "dispatcher", "a shard loop did not start", DT_I("shard", shard),
                DT_S("status", dt_status_name(status)));
@@ -131,7 +131,7 @@ bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced)
             /* No loop works on the shard any more: another process may lead it. */
             int release = DT_WANT_RELEASE;
             if (atomic_compare_exchange_strong(&slot->want, &release, DT_WANT_NOTHING))
-                table->env.released(table->env.arg, shard);
+                table->env->released(table->env->arg, shard);
         }
     }
     return again;
@@ -146,12 +146,12 @@ void dt_loop_table_end(dt_loop_table *table)
         }
 }
 
-dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out)
+dt_status dt_loop_table_new(const struct dt_process_env *env, dt_loop_table **out)
 {
     dt_loop_table *table = calloc(1, sizeof(*table));
     if (!table)
         return DT_NOMEM;
-    table->env = *env;
+    table->env = env;
     pthread_mutex_init(&table->lock, NULL);
     *out = table;
     return DT_OK;

@@ -35,7 +35,7 @@ struct wanted {
 };
 
 struct dt_room {
-    struct dt_room_env env;
+    const struct dt_process_env *env;
     struct dt_chore chore;
     dt_metric *at_limit;
     _Atomic bool anybody; /* at least one shard waits */
@@ -70,7 +70,7 @@ static void forget_room_request(struct wanted *w, unsigned shard)
  * request. Copies the names of the remaining topics. */
 static size_t list_wanted_topics(struct dt_room *r)
 {
-    const int64_t now_us = dt_clock_mono_us(r->env.clock);
+    const int64_t now_us = dt_clock_mono_us(r->env->clock);
     size_t n = 0;
     pthread_mutex_lock(&r->lock);
     for (size_t i = r->n; i-- > 0;) {
@@ -129,7 +129,7 @@ static void grant_topic_room(struct dt_room *r, size_t n)
     pthread_mutex_unlock(&r->lock);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (served[shard])
-            r->env.granted(r->env.arg, shard);
+            r->env->wake(r->env->arg, shard);
 }
 
 static int64_t tick_topic_room(void *arg, void *store)
@@ -143,17 +143,17 @@ static int64_t tick_topic_room(void *arg, void *store)
         return dt_chore_failed(&r->chore, DT_OUTAGE_MYSQL, "topics at their limits are not checked", status, &err,
                                LOOK_US);
     grant_topic_room(r, n);
-    const int64_t now_us = dt_clock_mono_us(r->env.clock);
+    const int64_t now_us = dt_clock_mono_us(r->env->clock);
     r->chore.not_before_us = now_us + APART_US;
     return r->anybody ? now_us + LOOK_US : INT64_MAX;
 }
 
-dt_status dt_room_start(const struct dt_room_env *env, dt_room **out)
+dt_status dt_room_start(const struct dt_process_env *env, dt_room **out)
 {
     struct dt_room *r = *out = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
-    r->env = *env;
+    r->env = env;
     r->chore = (struct dt_chore){.name = "room", .tick = tick_topic_room, .arg = r};
     pthread_mutex_init(&r->lock, NULL);
     r->at_limit =
@@ -188,7 +188,7 @@ bool dt_room_want(dt_room *r, unsigned shard, struct dt_str topic)
     }
     if (w) {
         w->waiting += w->wishes[shard].wanted_us == 0;
-        w->wishes[shard].wanted_us = dt_clock_mono_us(r->env.clock);
+        w->wishes[shard].wanted_us = dt_clock_mono_us(r->env->clock);
     }
     pthread_mutex_unlock(&r->lock);
     if (w && !atomic_exchange(&r->anybody, true))

@@ -27,6 +27,7 @@
 #include "base/fail_point.h"
 #include "base/guard.h"
 #include "base/log.h"
+#include "election/elector.h"
 #include "shard_parts.h"
 
 #define CHECK_US INT64_C(1000000) /* longest sleep, and longest time between two checks of the shard's row */
@@ -447,8 +448,8 @@ static void report_failure(dt_shard_loop *l, dt_status status, const struct dt_e
         DT_LOG(ERROR, "shard", "halted: waits for an operator (dt_clear_halt)", DT_I("shard", l->shard),
                DT_S("reason", err->text));
     else
-        dt_outage_failed(&l->told.outage, status == DT_DEPOSED ? l->env->election : DT_OUTAGE_MYSQL, "shard",
-                         "leadership failed: this process takes the shard over again", status, err);
+        dt_outage_failed(&l->told.outage, status == DT_DEPOSED ? dt_elector_server(l->env->config) : DT_OUTAGE_MYSQL,
+                         "shard", "leadership failed: this process takes the shard over again", status, err);
 }
 
 static void run_loop(void *arg)
@@ -505,14 +506,8 @@ static dt_status make_loop_parts(dt_shard_loop *l)
 {
     struct dt_error err = {0};
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
-    const struct dt_delivery_env delivery = {.servers = l->env->servers,
-                                             .config = l->env->config,
-                                             .clock = l->env->clock,
-                                             .ref = l->env->ref,
-                                             .shard = l->shard,
-                                             .abort = &l->orders.abort,
-                                             .told = on_topics_resolved,
-                                             .arg = l};
+    const struct dt_delivery_env delivery = {
+        .env = l->env, .shard = l->shard, .abort = &l->orders.abort, .told = on_topics_resolved, .arg = l};
     l->fair.hints = calloc(batch, sizeof(*l->fair.hints));
     l->due.entries = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.entries));
     l->due.rows = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.rows));
@@ -524,7 +519,7 @@ static dt_status make_loop_parts(dt_shard_loop *l)
     DT_THEN(status, dt_topic_snapshot_new(&l->snapshot));
     DT_THEN(status, dt_delivery_new(&delivery, &l->delivery));
     DT_THEN(status, dt_sender_start(&l->sender, l->delivery, on_sender_done, l));
-    return status == DT_OK ? dt_hands_claims_new(l->env->servers->hands, l->shard, &l->claims) : status;
+    return status == DT_OK ? dt_hands_claims_new(l->env->hands, l->shard, &l->claims) : status;
 }
 
 static void free_loop_parts(dt_shard_loop *l)
@@ -552,7 +547,7 @@ static void free_loop_parts(dt_shard_loop *l)
     free(l);
 }
 
-dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out)
+dt_status dt_shard_loop_start(const struct dt_process_env *env, unsigned shard, dt_shard_loop **out)
 {
     dt_shard_loop *l = calloc(1, sizeof(*l));
     if (!l)

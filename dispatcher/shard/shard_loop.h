@@ -2,61 +2,11 @@
  * protocol. */
 #pragma once
 
-#include "base/chores.h"
-#include "base/clock.h"
-#include "base/config.h"
-#include "base/outage.h"
-#include "base/status.h"
-#include "base/text/strbuf.h"
-#include "deliver/delivery.h"
-#include "dispatch/watch.h"
-#include "index/index.h"
-#include "job/shard.h"
+#include "process.h"
 
 typedef struct dt_shard_loop dt_shard_loop;
 
-/* What a process provides to all of its loops; it must outlive the loops. Callbacks run on the loop's thread and must
- * return at once. */
-struct dt_loop_env {
-    const struct dt_config *config;
-    const struct dt_delivery_servers *servers;
-    const char *installation;
-    const dt_clock *clock;
-    dt_refclock *ref;
-    const char *owner;          /* host:pid */
-    enum dt_outage_of election; /* the service that elects leaders, for reports of outages */
-    struct dt_room *room;       /* the chore that divides room within topics' limits */
-    void *arg;
-    bool (*leads)(void *arg, unsigned shard);         /* whether the election still names this process */
-    unsigned (*share)(void *arg);                     /* returns how many shards the election gives to this process */
-    void (*map)(void *arg, struct dt_shard_map *out); /* returns the current shard map */
-    void (*stale_map)(void *arg);                     /* requests a reload of the map */
-    void (*index_lost)(
-        void *arg,
-        unsigned shard); /* requests a rebuild of the shard's set; dt_shard_loop_index_whole reports its end */
-    void (*index_doubted)(
-        void *arg); /* requests a compare, as a set may lack entries; dt_shard_loop_index_compared reports its end */
-    /* Called when entries could not be written to this index and are lost. No leader may trust the index then. */
-    void (*index_entries_lost)(void *arg, const dt_index *index);
-    /* Returns whether every process that changes jobs can write to the index at this endpoint, as far as is known. */
-    bool (*index_told)(void *arg, const char *endpoint);
-    /* Whether leaders are woken in time: through Redis, or, without an index, by the watch of MySQL. */
-    bool (*hears)(void *arg);
-    /* Without an index: copies the shard's row as the watch last read it. If the row changes later, the watch wakes the
-     * loop. False: the row is not known. */
-    bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
-    void (*led)(void *arg); /* called when a leadership began or ended */
-    /* read_up_to returns the deadlines up to which attempts may time out (kafka_parts.h). want_read records that the
-     * shard waits for a later deadline. */
-    struct dt_read_up_to (*read_up_to)(void *arg);
-    void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
-    void (*outbox)(void *arg, unsigned shard); /* called when messages were added to the shard's outbox */
-    /* Called when the loop has ended, as ordered or by itself; dt_shard_loop_free then joins it. */
-    void (*stopped)(void *arg, unsigned shard);
-    uint64_t (*random)(void *arg);
-};
-
-dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_shard_loop **out);
+dt_status dt_shard_loop_start(const struct dt_process_env *env, unsigned shard, dt_shard_loop **out);
 /* Joins the thread, and frees the loop. Must be called after dt_shard_loop_stop, or after `stopped` was called. */
 void dt_shard_loop_free(dt_shard_loop *loop);
 
@@ -108,15 +58,7 @@ void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);
 
 typedef struct dt_loop_table dt_loop_table;
 
-/* What the process provides to the table. Copied; the objects that its members point at outlive the table. */
-struct dt_loop_table_env {
-    const struct dt_loop_env *loops; /* environment of all loops; complete before the first order is carried out */
-    void *arg;
-    void (*news)(void *arg);                     /* called on any thread when an order waits to be carried out */
-    void (*released)(void *arg, unsigned shard); /* called on the supervisor's thread when a RELEASE is done */
-};
-
-dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out);
+dt_status dt_loop_table_new(const struct dt_process_env *env, dt_loop_table **out);
 void dt_loop_table_free(dt_loop_table *table); /* called when no loop is left; accepts NULL */
 
 /* ---- orders: the last one of a shard counts. The elector's thread ---- */
@@ -152,15 +94,7 @@ void dt_loop_table_end(dt_loop_table *table);
 
 typedef struct dt_room dt_room;
 
-/* What the process provides to the chore; it must outlive the chore. The callback runs in a tick. */
-struct dt_room_env {
-    dt_chores *chores;
-    const dt_clock *clock;
-    void *arg;
-    void (*granted)(void *arg, unsigned shard); /* called when the shard was granted room (dt_room_take) */
-};
-
-dt_status dt_room_start(const struct dt_room_env *env, dt_room **out);
+dt_status dt_room_start(const struct dt_process_env *env, dt_room **out);
 void dt_room_stop(dt_room *room); /* accepts NULL */
 
 /* ---- any thread, never blocks; room may be NULL, which grants nothing ---- */
@@ -189,23 +123,9 @@ void dt_room_news(dt_room *room);
 
 typedef struct dt_due_watch dt_due_watch;
 
-/* What the process provides to the watch. Copied; the objects that its members point at outlive the watch. Callbacks
- * run on the watcher's thread and must return at once. */
-struct dt_due_watch_env {
-    const struct dt_config *config;
-    const dt_clock *clock;
-    const char *owner; /* host:pid */
-    void *arg;
-    void (*map)(void *arg, struct dt_shard_map *out);
-    void (*wake)(void *arg, unsigned shard);  /* called when a job may be due, or the shard's row changed */
-    void (*again)(void *arg, unsigned shard); /* called when the loop of the shard must check everything again */
-    void (*stale_map)(void *arg);
-};
-
 /* Creates the watch, and adds it to the watcher, which must be stopped before dt_due_watch_free. If the configuration
  * names an index, returns OK, and *out is NULL. Unless OK, *out is NULL. */
-dt_status dt_due_watch_new(const struct dt_due_watch_env *env, dt_watcher *watcher, dt_due_watch **out,
-                           struct dt_error *err);
+dt_status dt_due_watch_new(const struct dt_process_env *env, dt_due_watch **out, struct dt_error *err);
 void dt_due_watch_free(dt_due_watch *watch); /* NULL is accepted */
 
 /* ---- any thread; NULL: false ---- */

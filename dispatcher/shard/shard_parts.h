@@ -375,7 +375,7 @@ struct dt_shard_told {
 };
 
 struct dt_shard_loop {
-    const struct dt_loop_env *env;
+    const struct dt_process_env *env;
     unsigned shard;
     struct dt_thread thread;
     dt_mailbox *mailbox; /* any thread may signal it */

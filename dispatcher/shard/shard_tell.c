@@ -106,13 +106,8 @@ void dt_shard_tell_offers(dt_shard_loop *l, const struct dt_leader_txn *txn)
 void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *done)
 {
     struct dt_entry entries[DT_WAS_MAX];
-    struct dt_error err = {0};
-    int64_t horizon_ms = dt_refclock_earliest_ms(l->env->ref) + l->env->config->index_horizon;
-    size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
-    if (!l->index || dt_index_put(l->index, &l->trust.map, entries, n, horizon_ms, false, &err) == DT_OK)
-        return;
-    DT_LOG(DEBUG, "shard", "the index was not updated", DT_I("shard", l->shard), DT_S("reason", err.text));
-    l->env->index_entries_lost(l->env->arg, l->index);
+    const size_t n = dt_entries_of_move(id, done->next_ms, done->was_ms, DT_WAS_MAX, entries);
+    dt_process_tell_index(l->env, l->index, &l->trust.map, entries, n, false);
 }
 
 void dt_shard_leave_index(dt_shard_loop *l)

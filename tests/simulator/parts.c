@@ -121,7 +121,7 @@ STUB(void, dt_features_stop, (dt_features * features), )
 
 /* ---- deliver/kafka/kafka_parts.h: nobody asks a doctor ---- */
 
-dt_status dt_examiner_start(const struct dt_examiner_env *, dt_examiner **out)
+dt_status dt_examiner_start(const struct dt_process_env *, dt_examiner **out)
 {
     *out = NULL;
     return DT_OK;

@@ -19,6 +19,7 @@
 #include "job/job.h"
 #include "job/results/results.h"
 #include "pool_parts.h"
+#include "shard/shard_loop.h"
 
 #define LOOK_US       INT64_C(1000000)
 #define LOOK_IDLE_US  INT64_C(10000000) /* pause between two searches for lost attempts if callbacks are not enabled */
@@ -28,7 +29,7 @@
 
 static int64_t renew_every_us(const dt_hands *hands)
 {
-    return dt_earlier(hands->env.config->zookeeper_session_timeout * 300, 1000000);
+    return dt_earlier(hands->env->config->zookeeper_session_timeout * 300, 1000000);
 }
 
 /* ---- the number ---- */
@@ -43,11 +44,11 @@ static void extend_lease(dt_hands *hands, int64_t sent_us)
 
 static dt_status acquire_owner_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
-    int64_t number = (int64_t)(hands->env.random(hands->env.arg) >> 1) | 1;
+    int64_t number = (int64_t)(hands->env->random(hands->env->arg) >> 1) | 1;
     int64_t now_us = dt_pool_now_us(hands);
-    int64_t sent_us = dt_clock_boot_us(hands->env.clock);
+    int64_t sent_us = dt_clock_boot_us(hands->env->clock);
     dt_status status =
-        dt_store_hands_own(store, number, hands->env.name, hands->env.config->zookeeper_session_timeout, err);
+        dt_store_hands_own(store, number, hands->env->owner, hands->env->config->zookeeper_session_timeout, err);
     if (status != DT_OK)
         return status == DT_EXISTS ? DT_OK : status;
     extend_lease(hands, sent_us);
@@ -69,7 +70,7 @@ static dt_status renew_owner_number(dt_hands *hands, dt_store *store, struct dt_
 {
     bool there;
     int64_t now_us = dt_pool_now_us(hands);
-    int64_t sent_us = dt_clock_boot_us(hands->env.clock);
+    int64_t sent_us = dt_clock_boot_us(hands->env->clock);
     if (!DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, sent_us))) {
         DT_LOG(WARN, "callbacks", "the lease has ended: callbacks that were not sent are released");
         forget_owner_number(hands);
@@ -167,7 +168,7 @@ static dt_status return_unwanted_attempts(dt_hands *hands, struct dt_error *err)
         if (status != DT_OK)
             return status;
         dt_metric_add(hands->meters.given_away, (int64_t)given.n);
-        hands->env.lost(hands->env.arg, given.ids, given.n);
+        hands->env->lost(hands->env->arg, given.ids, given.n);
         dt_pool_tell_room(hands);
     }
     return DT_OK;
@@ -205,7 +206,7 @@ static dt_status resolve_claim_in_doubt(dt_hands *hands, unsigned shard, int64_t
     hands->doubts[shard] = 0;
     pthread_mutex_unlock(&hands->lock);
     if (n)
-        hands->env.lost(hands->env.arg, ids, n);
+        hands->env->lost(hands->env->arg, ids, n);
     return DT_OK;
 }
 
@@ -238,17 +239,17 @@ static dt_status resolve_claims_in_doubt(dt_hands *hands, struct dt_error *err)
 /* Finds lost attempts. Reads all pages, because lost attempts of halted shards stay on the first pages. */
 static dt_status find_lost_attempts(dt_hands *hands, struct dt_error *err)
 {
-    struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
+    struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env->config->dispatch_batch_jobs};
     if (dt_pool_now_us(hands) < hands->look_us)
         return DT_OK;
     dt_status status = DT_OK;
     do {
         status = dt_store_hands_lost(hands->keeper_store, &lost, err);
         if (status == DT_OK && lost.n)
-            hands->env.lost(hands->env.arg, lost.v, lost.n);
+            hands->env->lost(hands->env->arg, lost.v, lost.n);
     } while (status == DT_OK && lost.n == lost.limit);
     /* If no process has an owner number, no attempt can be lost before the lease of the next number has ended. */
-    int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
+    int64_t lease_us = lost.owners || lost.n ? 0 : hands->env->config->zookeeper_session_timeout * 1000;
     hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
     dt_pool_tell_room(hands); /* wakes leaders: places may also become free with time, without an event */
     return status;
@@ -323,22 +324,12 @@ struct batch {
 
 static void update_index(dt_hands *hands, const struct batch *batch)
 {
-    struct dt_error err = {0};
     struct dt_entry entries[DT_WAS_MAX * BATCH];
     size_t n = 0;
-    for (size_t i = 0; i < batch->n; i++) {
-        const struct dt_apply *a = &batch->answers[i].apply;
-        if (!batch->answers[i].held || batch->answers[i].taken || a->outcome != DT_OUTCOME_APPLIED)
-            continue;
-        n += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &entries[n]);
-        if (a->outbox)
-            hands->env.outbox(hands->env.arg, dt_shard_of(&batch->map, a->result.job_id));
-    }
-    int64_t horizon_ms = dt_refclock_earliest_ms(hands->env.ref) + hands->env.config->index_horizon;
-    if (n == 0 || !hands->index || dt_index_put(hands->index, &batch->map, entries, n, horizon_ms, true, &err) == DT_OK)
-        return;
-    DT_LOG(DEBUG, "callbacks", "the index was not updated", DT_S("reason", err.text));
-    hands->env.index_entries_lost(hands->env.arg, hands->index);
+    for (size_t i = 0; i < batch->n; i++)
+        if (batch->answers[i].held && !batch->answers[i].taken)
+            n += dt_process_entries_of(hands->env, &batch->map, &batch->answers[i].apply, &entries[n]);
+    dt_process_tell_index(hands->env, hands->index, &batch->map, entries, n, true);
 }
 
 /* Removes the attempts whose outcome is recorded from this process's list, and returns all other attempts of the batch
@@ -371,7 +362,7 @@ static bool release_recorded_attempts(dt_hands *hands, const struct batch *batch
 static bool record_batch(dt_hands *hands, struct batch *batch)
 {
     struct dt_error err = {0};
-    hands->env.map(hands->env.arg, &batch->map);
+    hands->env->map(hands->env->arg, &batch->map);
     DT_FAIL_POINT("callbacks.answered");
     dt_status status = dt_store_hands_record(hands->recorder_store, &batch->map, batch->answers, batch->n, &err);
     DT_FAIL_POINT_STATUS("callbacks.recorded", status, &err);
@@ -383,7 +374,7 @@ static bool record_batch(dt_hands *hands, struct batch *batch)
     dt_outage_over(&hands->recorder_outage);
     dt_metric_observe(hands->meters.recorded, (double)batch->n);
     update_index(hands, batch);
-    hands->env.ended(hands->env.arg);
+    dt_room_news(hands->env->room);
     return release_recorded_attempts(hands, batch, true);
 }
 
@@ -429,12 +420,12 @@ static void run_recorder(void *arg)
 
 static dt_status make_http_client(dt_hands *hands, struct dt_error *err)
 {
-    const struct dt_config *config = hands->env.config;
+    const struct dt_config *config = hands->env->config;
     struct dt_http_settings settings = {.max_in_flight = (unsigned)config->callbacks_max_in_flight,
                                         .max_bytes = SIZE_MAX, /* no limit, because http_places.c limits the bytes */
                                         .ca_file = config->callbacks_ca_file,
                                         .allow_hosts = dt_str(config->callbacks_allow_hosts),
-                                        .clock = hands->env.clock,
+                                        .clock = hands->env->clock,
                                         .answered = dt_pool_on_answer,
                                         .may_send = dt_pool_may_send,
                                         .arg = hands};
@@ -445,7 +436,7 @@ static dt_status make_http_client(dt_hands *hands, struct dt_error *err)
 
 static dt_status make_pool_parts(dt_hands *hands, struct dt_error *err)
 {
-    const struct dt_hands_env *env = &hands->env;
+    const struct dt_process_env *env = hands->env;
     const struct dt_places_limits limits = {.max_in_flight = (unsigned)env->config->callbacks_max_in_flight,
                                             .per_host = (unsigned)env->config->callbacks_per_host,
                                             .max_bytes = (size_t)env->config->callbacks_max_bytes};
@@ -487,12 +478,12 @@ static void stop_threads(dt_hands *hands)
     dt_http_client_free(hands->client);
 }
 
-dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err)
+dt_status dt_hands_start(const struct dt_process_env *env, dt_hands **out, struct dt_error *err)
 {
     dt_hands *hands = calloc(1, sizeof(*hands));
     if (!hands)
         return DT_NOMEM;
-    hands->env = *env;
+    hands->env = env;
     hands->enabled = env->config->callbacks_enabled;
     hands->answered_end = &hands->answered;
     dt_lease_set_timeout(&hands->lease, (int)env->config->zookeeper_session_timeout);

@@ -49,7 +49,7 @@ void dt_pool_tell_room(dt_hands *hands)
     pthread_mutex_unlock(&hands->lock);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (refused[shard])
-            hands->env.room(hands->env.arg, shard);
+            hands->env->places(hands->env->arg, shard);
 }
 
 /* Returns the next shard that was refused places, beginning after the shard whose leader was woken last. DT_SHARDS_MAX:
@@ -77,7 +77,7 @@ bool dt_pool_tell_some(dt_hands *hands, size_t most)
         others = next_refused_shard(hands) < DT_SHARDS_MAX;
         pthread_mutex_unlock(&hands->lock);
         if (shard < DT_SHARDS_MAX)
-            hands->env.room(hands->env.arg, shard);
+            hands->env->places(hands->env->arg, shard);
     }
     return others;
 }
@@ -132,8 +132,8 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
     const struct dt_pool_meters *meters = &hands->meters;
     const struct dt_callback_attempt attempt = {.job_id = callback->hand.job_id,
                                                 .attempt = callback->hand.attempt,
-                                                .now_ms = dt_refclock_real_earliest_ms(hands->env.ref),
-                                                .max_delay_ms = hands->env.config->limits_max_delay};
+                                                .now_ms = dt_refclock_real_earliest_ms(hands->env->ref),
+                                                .max_delay_ms = hands->env->config->limits_max_delay};
     struct dt_callback_outcome outcome;
     char topic[DT_TOPIC_MAX + 1];
     pthread_mutex_lock(&hands->lock);
@@ -187,7 +187,7 @@ static bool may_claim(dt_hands *hands, unsigned shard)
     if (!hands->client || hands->leaving)
         return false;
     bool number = hands->owner && dt_pool_lease_runs(hands);
-    bool room = hands->n_all < UNRECORDED_MAX * (uint64_t)hands->env.config->callbacks_max_in_flight;
+    bool room = hands->n_all < UNRECORDED_MAX * (uint64_t)hands->env->config->callbacks_max_in_flight;
     bool may = number && room && DT_GUARD(CALL_DOUBT_FIRST, !hands->doubts[shard]);
     hands->wanted = true;
     hands->refused[shard] = hands->refused[shard] || !may;
@@ -308,11 +308,11 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
 {
     dt_hands_claims *claims = s->claims;
     dt_hands *hands = claims->hands;
-    const int64_t now_ms = dt_refclock_latest_ms(hands->env.ref);
-    const struct dt_callback_setting setting = {.installation = hands->env.installation,
+    const int64_t now_ms = dt_refclock_latest_ms(hands->env->ref);
+    const struct dt_callback_setting setting = {.installation = hands->env->installation,
                                                 .headers = s->trusted ? s->topic->headers : DT_STR_NONE,
                                                 .secret = secret,
-                                                .ahead_ms = now_ms - dt_refclock_real_latest_ms(hands->env.ref)};
+                                                .ahead_ms = now_ms - dt_refclock_real_latest_ms(hands->env->ref)};
     struct dt_http_request request = {.owner = dt_place_owner(&s->callback->place),
                                       .url = s->url,
                                       .body = s->job->payload,

@@ -42,7 +42,7 @@ struct dt_pool_meters {
 };
 
 struct dt_hands {
-    struct dt_hands_env env;
+    const struct dt_process_env *env;
     bool enabled;
     dt_http_client *client; /* NULL if callbacks are not enabled */
     struct dt_pool_meters meters;
@@ -107,12 +107,12 @@ struct dt_hands_claims {
 
 static inline int64_t dt_pool_now_us(const dt_hands *hands)
 {
-    return dt_clock_mono_us(hands->env.clock);
+    return dt_clock_mono_us(hands->env->clock);
 }
 
 static inline bool dt_pool_lease_runs(const dt_hands *hands)
 {
-    return dt_lease_runs(&hands->lease, dt_clock_boot_us(hands->env.clock));
+    return dt_lease_runs(&hands->lease, dt_clock_boot_us(hands->env->clock));
 }
 
 /* ---- pool_claims.c ---- */

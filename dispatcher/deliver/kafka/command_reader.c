@@ -20,7 +20,10 @@
 #include "base/outage.h"
 #include "base/text/json.h"
 #include "base/thread.h"
+#include "features/intents/commands.h"
 #include "features/outbox/outbox.h"
+#include "intake.h"
+#include "kafka.h"
 
 #define POLL_BYTES ((size_t)8 << 20)
 /* Longest wait for messages; after it, the thread checks whether its share of the partitions has changed. */
@@ -42,7 +45,7 @@ struct partition {
 };
 
 struct dt_command_reader {
-    struct dt_command_reader_env env;
+    const struct dt_process_env *env;
     struct dt_config config; /* the process's configuration, with a shorter timeout for locks */
     struct dt_thread thread;
     dt_mailbox *mailbox; /* used only for interruptible sleeps */
@@ -86,7 +89,7 @@ static void halt_partition(dt_command_reader *r, size_t i, const char *reason)
     dt_assert(i < r->n_places && !r->partitions[i].halted);
     r->partitions[i].halted = true;
     r->n_halted++;
-    r->halted_us = dt_clock_mono_us(r->env.intake.clock) + HALTED_US;
+    r->halted_us = dt_clock_mono_us(r->env->clock) + HALTED_US;
     dt_metric_set(r->halted, (double)r->n_halted);
     if (r->places[i].halted) /* an operator halted the partition */
         return;
@@ -186,8 +189,8 @@ static bool may_message_be_at_fault(dt_status status)
 
 static dt_status carry_out_batch(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
 {
-    int64_t start_us = dt_clock_mono_us(r->env.intake.clock);
-    const struct dt_intake_env *env = &r->env.intake;
+    int64_t start_us = dt_clock_mono_us(r->env->clock);
+    const struct dt_process_env *env = r->env;
     env->map(env->arg, &b->map);
     r->taker.rules = dt_store_job_rules(env->config, env->installation);
     dt_status status = dt_store_carry_out(&r->taker, b, false, err);
@@ -203,7 +206,7 @@ static dt_status carry_out_batch(dt_command_reader *r, struct dt_command_batch *
     }
     if (status == DT_UNKNOWN && r->index) /* MySQL may have committed jobs that are not in the index */
         env->index_entries_lost(env->arg, r->index);
-    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.intake.clock) - start_us) / 1e6);
+    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env->clock) - start_us) / 1e6);
     if (status != DT_OK)
         return status;
     dt_metric_add(r->done, (int64_t)b->done);
@@ -211,9 +214,9 @@ static dt_status carry_out_batch(dt_command_reader *r, struct dt_command_batch *
     dt_metric_observe(r->batch_size, (double)(b->done + b->refused));
     dt_intake_tell_index(env, r->index, &r->arena, b->moves, b->n_moves);
     for (size_t i = 0; i < b->n_dead; i++)
-        r->env.outbox(env->arg, dt_shard_of(&b->map, b->dead[i]));
+        env->outbox(env->arg, dt_shard_of(&b->map, b->dead[i]));
     if (b->topics)
-        r->env.topics_changed(env->arg);
+        env->announce(env->arg);
     if (b->answers.n)
         dt_outbox_wake(r->sender);
     return DT_OK;
@@ -226,7 +229,7 @@ static dt_status carry_out_messages(dt_command_reader *r, size_t n, struct dt_er
     dt_status status = DT_OK;
     while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
         struct dt_command_batch b = {.v = v, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
-        int64_t now_us = dt_clock_mono_us(r->env.intake.clock);
+        int64_t now_us = dt_clock_mono_us(r->env->clock);
         /* Only the first message of a partition uses up SETTLED_US and LOCKED_US, because later messages are not tried
          * before the first is carried out. */
         for (size_t i = 0; i < r->n_places; i++)
@@ -243,7 +246,7 @@ static dt_status carry_out_messages(dt_command_reader *r, size_t n, struct dt_er
         if (status != DT_OK || b.n == 0)
             continue;
         dt_assert_cmp(b.n, <=, n);
-        now_us = dt_clock_mono_us(r->env.intake.clock);
+        now_us = dt_clock_mono_us(r->env->clock);
         for (size_t i = 0; i < r->n_places; i++) {
             if (r->places[i].up_to)
                 r->partitions[i].since_us = 0;
@@ -256,9 +259,9 @@ static dt_status carry_out_messages(dt_command_reader *r, size_t n, struct dt_er
                 v[kept++] = v[i];
         n = kept;
         most = most < n ? 2 * most : most; /* `most` must not grow without bound while one message waits for long */
-        status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env.intake.clock), err);
+        status = dt_intent_topics_make(&r->taker.topics, r->store, dt_clock_mono_us(r->env->clock), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)
-            dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + SOON_US, DT_THREAD_STOP);
+            dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env->clock) + SOON_US, DT_THREAD_STOP);
     }
     return status;
 }
@@ -293,7 +296,7 @@ static dt_status copy_new_messages(dt_command_reader *r, const struct dt_kafka_r
         struct dt_command_place *place;
         if (!must_carry_out(r, record, &place))
             continue;
-        dt_assert_cmp(*taken, <, r->env.intake.config->commands_batch);
+        dt_assert_cmp(*taken, <, r->env->config->commands_batch);
         struct dt_command_message *m = &r->messages[(*taken)++];
         *m = (struct dt_command_message){.place = place,
                                          .offset = record->offset,
@@ -322,8 +325,8 @@ static dt_status poll_messages(dt_command_reader *r, struct dt_error *err)
     const struct dt_kafka_record *records;
     size_t n = 0;
     size_t taken = 0;
-    dt_status status = dt_kafka_reader_poll(r->consumer, (size_t)r->env.intake.config->commands_batch, WAIT_MS,
-                                            LINGER_MS, &r->thread.stopping, &records, &n, err);
+    dt_status status = dt_kafka_reader_poll(r->consumer, (size_t)r->env->config->commands_batch, WAIT_MS, LINGER_MS,
+                                            &r->thread.stopping, &records, &n, err);
     dt_metric_set(r->lag, (double)dt_kafka_reader_lag(r->consumer));
     if (status != DT_OK || n == 0)
         return status;
@@ -352,23 +355,23 @@ static dt_status serve_partitions(dt_command_reader *r, struct dt_error *err)
                                                  .begin = begin_partitions,
                                                  .arg = r,
                                                  .stop = &r->thread.stopping};
-        status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
+        status = dt_kafka_reader_new(r->env->kafka, &reading, &r->consumer, err);
     }
     if (status == DT_OK) /* before the first election is seen, `place` gives no share, so nothing is read */
-        some = r->env.place(r->env.intake.arg, &rank, &members);
-    if (some && r->n_halted > 0 && dt_clock_mono_us(r->env.intake.clock) >= r->halted_us)
+        some = r->env->place(r->env->arg, &rank, &members);
+    if (some && r->n_halted > 0 && dt_clock_mono_us(r->env->clock) >= r->halted_us)
         dt_kafka_reader_restart(r->consumer);
     if (some)
         status = dt_kafka_reader_share(r->consumer, rank, members, err);
-    const bool looks = some && dt_clock_mono_us(r->env.intake.clock) >= r->look_us;
+    const bool looks = some && dt_clock_mono_us(r->env->clock) >= r->look_us;
     if (status == DT_OK && looks) {
         status = compare_stored_offsets(r, err);
-        r->look_us = dt_clock_mono_us(r->env.intake.clock) + LOOK_US;
+        r->look_us = dt_clock_mono_us(r->env->clock) + LOOK_US;
     }
     if (status == DT_OK && some)
         return poll_messages(r, err);
     if (status == DT_OK)
-        dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + PAUSE_FIRST_US, DT_THREAD_STOP);
+        dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env->clock) + PAUSE_FIRST_US, DT_THREAD_STOP);
     return status;
 }
 
@@ -396,7 +399,7 @@ static void run_reader(void *arg)
             dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
                              "commands are not carried out", status, &err);
         pause_us = dt_earlier(pause_us, PAUSE_MAX_US);
-        dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env.intake.clock) + pause_us, DT_THREAD_STOP);
+        dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env->clock) + pause_us, DT_THREAD_STOP);
     }
     dt_kafka_reader_free(r->consumer);
 }
@@ -438,24 +441,24 @@ static void on_topic_known(void *arg)
 
 static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
 {
-    const struct dt_intake_env *intake = &r->env.intake;
+    const struct dt_process_env *env = r->env;
     const char *sent = "duetime_command_answers_total";
     const char *about = "Answers to commands and refused commands, by whether Kafka accepted them.";
     r->to_kafka = (struct dt_outbox_kafka){.arg = r, .send = send_to_kafka, .ask = check_answer_topic};
-    const struct dt_outbox_env env = {.kind = &dt_outbox_answers,
-                                      .chores = intake->chores,
-                                      .config = intake->config,
-                                      .clock = intake->clock,
-                                      .installation = intake->installation,
-                                      .kafka = &r->to_kafka,
-                                      .sent = dt_counter(sent, about, "outcome=\"sent\""),
-                                      .dropped = dt_counter(sent, about, "outcome=\"dropped\""),
-                                      .arg = r,
-                                      .ours = sends_answers_of_partition};
-    dt_status status = dt_notice_producer_new(r->env.kafka, &r->notices, err);
-    DT_THEN(status, dt_kafka_asker_new(r->env.kafka->admin, on_topic_known, r, &r->asker));
+    const struct dt_outbox_env answers = {.kind = &dt_outbox_answers,
+                                          .chores = env->chores,
+                                          .config = env->config,
+                                          .clock = env->clock,
+                                          .installation = env->installation,
+                                          .kafka = &r->to_kafka,
+                                          .sent = dt_counter(sent, about, "outcome=\"sent\""),
+                                          .dropped = dt_counter(sent, about, "outcome=\"dropped\""),
+                                          .arg = r,
+                                          .ours = sends_answers_of_partition};
+    dt_status status = dt_notice_producer_new(env->kafka, &r->notices, err);
+    DT_THEN(status, dt_kafka_asker_new(env->kafka->admin, on_topic_known, r, &r->asker));
     dt_outbox *sender = NULL;
-    DT_THEN(status, dt_outbox_start(&env, &sender));
+    DT_THEN(status, dt_outbox_start(&answers, &sender));
     pthread_mutex_lock(&r->lock);
     r->sender = sender;
     pthread_mutex_unlock(&r->lock);
@@ -467,22 +470,20 @@ static dt_status start_sender(dt_command_reader *r, struct dt_error *err)
 static dt_status init_command_taker(dt_command_reader *r)
 {
     char actor[DT_ACTOR_MAX + 1];
-    snprintf(actor, sizeof(actor), "commands:%.80s.commands", r->env.intake.installation);
+    snprintf(actor, sizeof(actor), "commands:%.80s.commands", r->env->installation);
     dt_store_act_as(r->store, dt_str(actor));
-    snprintf(r->rejected, sizeof(r->rejected), "%s.commands.rejected", r->env.intake.installation);
+    snprintf(r->rejected, sizeof(r->rejected), "%s.commands.rejected", r->env->installation);
     r->taker = (struct dt_command_taker){.store = r->store, .rejected = r->rejected};
     return dt_json_new(&r->taker.json);
 }
 
-dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
-                                  struct dt_error *err)
+dt_status dt_command_reader_start(const struct dt_process_env *env, dt_command_reader **out, struct dt_error *err)
 {
     dt_command_reader *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
-    const struct dt_intake_env *intake = &r->env.intake;
-    r->env = *env;
-    r->config = *intake->config;
+    r->env = env;
+    r->config = *env->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_TIMEOUT_MS);
     pthread_mutex_init(&r->lock, NULL);
     const char *name = "duetime_commands_total";
@@ -495,12 +496,12 @@ dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_co
     r->lost = dt_counter("duetime_commands_lost_total", "Commands that Kafka removed before they were read.", "");
     r->batch_size = dt_histogram_count("duetime_commands_batch", "Messages carried out in one transaction.", "");
     r->seconds = dt_histogram("duetime_commands_seconds", "Duration of carrying out one batch of messages.", "");
-    r->messages = calloc((size_t)intake->config->commands_batch, sizeof(*r->messages));
+    r->messages = calloc((size_t)env->config->commands_batch, sizeof(*r->messages));
     dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
-    DT_THEN(status, dt_store_new(&r->config, intake->ref, &r->store));
+    DT_THEN(status, dt_store_new(&r->config, env->ref, &r->store));
     DT_THEN(status, init_command_taker(r));
     DT_THEN(status, start_sender(r, err));
-    DT_THEN(status, dt_index_new(intake->config, intake->installation, intake->clock, &r->index, err));
+    DT_THEN(status, dt_index_new(env->config, env->installation, env->clock, &r->index, err));
     DT_THEN(status, dt_thread_start(&r->thread, "commands", run_reader, r, err));
     if (status == DT_OK)
         *out = r;

@@ -11,23 +11,9 @@
  */
 #pragma once
 
-#include "features/intents/commands.h"
-#include "intake.h"
-#include "kafka.h"
+#include "process.h"
 
 typedef struct dt_command_reader dt_command_reader;
 
-/* What a process provides to its reader; it must outlive the reader. Callbacks run on the reader's thread. */
-struct dt_command_reader_env {
-    struct dt_intake_env intake;
-    const struct dt_kafka_env *kafka;
-    /* Returns this process's rank among the dispatchers that share the partitions. False: the rank is not known yet. */
-    bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    /* Called when messages were added to the shard's outbox; another process may lead the shard. */
-    void (*outbox)(void *arg, unsigned shard);
-    void (*topics_changed)(void *arg);
-};
-
-dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
-                                  struct dt_error *err);
+dt_status dt_command_reader_start(const struct dt_process_env *env, dt_command_reader **out, struct dt_error *err);
 void dt_command_reader_stop(dt_command_reader *reader); /* joins, frees; NULL is accepted */

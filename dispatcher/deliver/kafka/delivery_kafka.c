@@ -73,8 +73,8 @@ static dt_status read_ledger_from(dt_delivery *d, int64_t from, struct dt_ledger
                                   struct dt_error *err)
 {
     struct dt_ledger_reading reading = {.from = from,
-                                        .clock = d->env.clock,
-                                        .deadline_us = dt_clock_mono_us(d->env.clock) + BARRIER_WAIT_US,
+                                        .clock = d->env.env->clock,
+                                        .deadline_us = dt_clock_mono_us(d->env.env->clock) + BARRIER_WAIT_US,
                                         .stop = d->env.abort,
                                         .fn = view ? dt_ledger_view_record : NULL,
                                         .arg = view};
@@ -278,7 +278,7 @@ static dt_status finish_trim(dt_delivery *d, dt_store *store, struct dt_fence *f
         upkeep->trimmed_below = fence->trim_offset;
         return store_next_trim_offset(store, fence, err);
     }
-    upkeep->again_us = dt_clock_mono_us(d->env.clock) + AGAIN_US;
+    upkeep->again_us = dt_clock_mono_us(d->env.env->clock) + AGAIN_US;
     dt_outage_failed(&upkeep->outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
     return DT_OK;
 }
@@ -286,7 +286,7 @@ static dt_status finish_trim(dt_delivery *d, dt_store *store, struct dt_fence *f
 dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     struct dt_ledger_upkeep *upkeep = &d->upkeep;
-    int64_t now_us = dt_clock_mono_us(d->env.clock);
+    int64_t now_us = dt_clock_mono_us(d->env.env->clock);
     struct dt_error why = {0};
     struct dt_installation inst;
     if (!d->kafka)
@@ -295,7 +295,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
         return finish_trim(d, store, fence, err);
     if (fence->trim_offset < 0) /* the row has no trim_offset yet */
         return dt_store_trimmed(store, fence, err);
-    bool held = dt_refclock_earliest_ms(d->env.ref) - fence->trim_at_ms >= d->env.config->ledger_trim_after;
+    bool held = dt_refclock_earliest_ms(d->env.env->ref) - fence->trim_at_ms >= d->env.env->config->ledger_trim_after;
     if (!held || now_us < upkeep->again_us)
         return DT_OK;
     bool young = fence->trim_offset < DT_LEDGER_YOUNG && !DT_UNGUARDED(TRIM_YOUNG);
@@ -306,7 +306,7 @@ dt_status dt_delivery_tend(dt_delivery *d, dt_store *store, struct dt_fence *fen
         return status;
     status = dt_ledger_trim_start(d->kafka, d->env.shard, fence->trim_offset - 1, &upkeep->trim, &why);
     if (status != DT_OK)
-        upkeep->again_us = dt_clock_mono_us(d->env.clock) + (status == DT_FULL ? BUSY_US : AGAIN_US);
+        upkeep->again_us = dt_clock_mono_us(d->env.env->clock) + (status == DT_FULL ? BUSY_US : AGAIN_US);
     if (status != DT_OK && status != DT_FULL)
         dt_outage_failed(&upkeep->outage, DT_OUTAGE_KAFKA, "shard", not_trimmed, status, &why);
     dt_assert((status == DT_OK) == !!upkeep->trim);
@@ -373,7 +373,7 @@ static dt_status make_messages(dt_delivery *d, const struct dt_delivery_batch *b
 {
     struct dt_kafka_sending *s = &d->sending;
     size_t n = batch->fence->send_n;
-    int64_t now_ms = dt_refclock_latest_ms(d->env.ref);
+    int64_t now_ms = dt_refclock_latest_ms(d->env.env->ref);
     s->messages = dt_arena_alloc(batch->arena, (n ? n : 1) * sizeof(*s->messages));
     if (!s->messages)
         return DT_NOMEM;
@@ -413,7 +413,7 @@ void dt_delivery_begin(dt_delivery *d, const struct dt_delivery_batch *batch, bo
     dt_assert(d->producer); /* Kafka is configured, and dt_delivery_fence created the producer for this leadership */
     dt_assert(!s->begun);
     dt_assert_cmp(batch->fence->send_n, <=, batch->fence->inflight);
-    *s = (struct dt_kafka_sending){.start_us = dt_clock_mono_us(d->env.clock), .offset = -1};
+    *s = (struct dt_kafka_sending){.start_us = dt_clock_mono_us(d->env.env->clock), .offset = -1};
     dt_ledger_format_batch(&record, d->kafka->uuid, batch->fence, batch->claims, batch->fence->send_n);
     s->status = record.failed ? DT_NOMEM : make_messages(d, batch);
     s->begun = !ahead || s->status != DT_OK || dt_producer_ready(d->producer, s->messages, s->n);
@@ -456,7 +456,7 @@ dt_status dt_delivery_commit(dt_delivery *d, struct dt_error *err)
 static void log_foreign_records(dt_delivery *d, int64_t n, int64_t offset)
 {
     struct dt_ledger_strangers *s = &d->strangers;
-    int64_t now_us = dt_clock_mono_us(d->env.clock);
+    int64_t now_us = dt_clock_mono_us(d->env.env->clock);
     dt_metric_add(s->meter, n);
     s->n += n;
     s->met_us = now_us;
@@ -494,7 +494,7 @@ dt_status dt_delivery_finish(dt_delivery *d, dt_status status, const struct dt_f
         log_foreign_records(d, strangers - d->strangers.counted, offset);
         d->strangers.counted = strangers;
     }
-    dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.clock) - s->start_us) / 1e6);
+    dt_metric_observe(d->send_seconds, (double)(dt_clock_mono_us(d->env.env->clock) - s->start_us) / 1e6);
     *out = (struct dt_delivered){.settle_offset = offset + 1};
     /* If a topic was being tried with one message, and Kafka accepted the message, parked jobs of the topic may be
      * sent. */
@@ -510,7 +510,7 @@ enum dt_writable dt_delivery_writable(dt_delivery *d, struct dt_str topic, int64
 {
     if (d->kafka)
         return dt_writable_topics_ask(d->writable_topics, topic, owner, bytes);
-    d->missed.asked_us = dt_clock_mono_us(d->env.clock);
+    d->missed.asked_us = dt_clock_mono_us(d->env.env->clock);
     (void)dt_fail(&d->missed.why, DT_UNAVAILABLE,
                   "Kafka topic %.*s has due jobs, and there is no Kafka (kafka.brokers is empty)", (int)topic.n,
                   topic.p);
@@ -542,7 +542,7 @@ const char *dt_delivery_trouble(dt_delivery *d)
         dt_metric_set(d->unwritable, (double)dt_writable_topics_unwritable(d->writable_topics));
         return dt_writable_topics_trouble(d->writable_topics);
     }
-    int64_t now_us = dt_clock_mono_us(d->env.clock);
+    int64_t now_us = dt_clock_mono_us(d->env.env->clock);
     bool waits = missed->asked_us && now_us - missed->asked_us < WAITED_US;
     dt_metric_set(d->unwritable, waits);
     if (!waits) {
@@ -560,7 +560,7 @@ void dt_delivery_notice(const dt_delivery *d, char *text, size_t size)
 {
     const struct dt_ledger_strangers *s = &d->strangers;
     text[0] = '\0';
-    if (s->met_us && dt_clock_mono_us(d->env.clock) - s->met_us < STRANGERS_LATELY_US)
+    if (s->met_us && dt_clock_mono_us(d->env.env->clock) - s->met_us < STRANGERS_LATELY_US)
         snprintf(text, size, "%lld ledger records that no dispatcher wrote: a client may write there that should not",
                  (long long)s->n);
 }
@@ -612,7 +612,7 @@ dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out)
     *out = d;
     if (!d)
         return DT_NOMEM;
-    *d = (struct dt_delivery){.env = *env, .kafka = dt_config_has_kafka(env->config) ? env->servers->kafka : NULL};
+    *d = (struct dt_delivery){.env = *env, .kafka = dt_config_has_kafka(env->env->config) ? env->env->kafka : NULL};
     snprintf(label, sizeof(label), "shard=\"%u\"", env->shard);
     d->unwritable = dt_gauge("duetime_topics_unwritable",
                              "Kafka topics that cannot be written while due jobs wait for them.", label);
@@ -625,7 +625,8 @@ dt_status dt_delivery_new(const struct dt_delivery_env *env, dt_delivery **out)
     d->upkeep.trims = dt_counter("duetime_ledger_trims_total", "Times that old ledger records were deleted.", label);
     d->strangers.meter = dt_counter("duetime_ledger_strangers_total",
                                     "Ledger records that no dispatcher wrote; they are skipped.", label);
-    dt_status status = dt_writable_topics_new(d->kafka->admin, env->clock, env->told, env->arg, &d->writable_topics);
+    dt_status status =
+        dt_writable_topics_new(d->kafka->admin, env->env->clock, env->told, env->arg, &d->writable_topics);
     DT_THEN(status, dt_json_new(&d->json));
     if (status != DT_OK) {
         dt_delivery_free(d);

@@ -122,7 +122,7 @@ struct seen {
 };
 
 struct dt_examiner {
-    struct dt_examiner_env env;
+    const struct dt_process_env *env;
     struct dt_chore chore;
     /* Findings of the running check, of the last request to Kafka, and as last written into MySQL. */
     struct seen now, kafka, written;
@@ -159,7 +159,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
 static bool judge_asked_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;
-    bool wrong = dt_kafka_judge_asked(topic, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
+    bool wrong = dt_kafka_judge_asked(topic, e->env->config->kafka_replication_factor, add_finding, &e->kafka);
     return wrong && e->kafka.n < MAX;
 }
 
@@ -167,28 +167,29 @@ static bool judge_asked_topic(void *arg, const struct dt_kafka_asked_topic *topi
  * brokers are down or only one. */
 static bool may_kafka_be_down(const dt_examiner *e)
 {
-    return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && dt_clock_mono_us(e->env.clock) - e->asked_us >= SOON_US;
+    return e->env->kafka->admin && dt_outage_lasts(DT_OUTAGE_KAFKA) &&
+           dt_clock_mono_us(e->env->clock) - e->asked_us >= SOON_US;
 }
 
 static void check_kafka(dt_examiner *e)
 {
     struct dt_kafka_state state;
     struct dt_error err = {0};
-    if (!e->env.admin || (dt_clock_mono_us(e->env.clock) < e->kafka_us && !may_kafka_be_down(e)))
+    if (!e->env->kafka->admin || (dt_clock_mono_us(e->env->clock) < e->kafka_us && !may_kafka_be_down(e)))
         return;
     e->kafka.n = 0;
     e->chore.idle = false;
-    dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
-    *e->env.kafka_away = status != DT_OK;
+    dt_status status = dt_kafka_admin_examine(e->env->kafka->admin, &state, &err);
+    *e->env->kafka_away = status != DT_OK;
     if (status == DT_OK) {
-        dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add_finding, &e->kafka);
-        dt_kafka_admin_tell_asked(e->env.admin, judge_asked_topic, e);
+        dt_kafka_judge(&state, e->env->config->kafka_replication_factor, add_finding, &e->kafka);
+        dt_kafka_admin_tell_asked(e->env->kafka->admin, judge_asked_topic, e);
     } else {
         (void)dt_chore_failed(&e->chore, DT_OUTAGE_KAFKA, "Kafka does not answer", status, &err, 0);
         add_finding(&e->kafka, DT_FINDING_KAFKA_AWAY, "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
-    e->kafka_us = dt_clock_mono_us(e->env.clock) + (e->kafka.n ? SOON_US : KAFKA_US);
-    e->asked_us = dt_clock_mono_us(e->env.clock);
+    e->kafka_us = dt_clock_mono_us(e->env->clock) + (e->kafka.n ? SOON_US : KAFKA_US);
+    e->asked_us = dt_clock_mono_us(e->env->clock);
 }
 
 /* Compares the clocks of this host and of MySQL. The finding shows the difference rounded, so that a slow drift does
@@ -196,9 +197,9 @@ static void check_kafka(dt_examiner *e)
 static void check_clock(dt_examiner *e)
 {
     char detail[100];
-    int64_t host_ms = dt_clock_real_ms(e->env.clock);
-    int64_t ahead_ms = host_ms - dt_refclock_real_latest_ms(e->env.ref);
-    int64_t behind_ms = dt_refclock_real_earliest_ms(e->env.ref) - host_ms;
+    int64_t host_ms = dt_clock_real_ms(e->env->clock);
+    int64_t ahead_ms = host_ms - dt_refclock_real_latest_ms(e->env->ref);
+    int64_t behind_ms = dt_refclock_real_earliest_ms(e->env->ref) - host_ms;
     int64_t apart_ms = ahead_ms > behind_ms ? ahead_ms : behind_ms;
     if (apart_ms <= SKEW_MS)
         return;
@@ -211,7 +212,7 @@ static void check_certificate_expiry(void *arg, const char *key, const char *fil
 {
     dt_examiner *e = arg;
     char detail[160];
-    if (dt_finding_certificate(key, ends_s, dt_clock_real_ms(e->env.clock) / 1000, detail, sizeof(detail)))
+    if (dt_finding_certificate(key, ends_s, dt_clock_real_ms(e->env->clock) / 1000, detail, sizeof(detail)))
         add_finding(&e->now, DT_FINDING_CERTIFICATE, file, detail);
 }
 
@@ -223,16 +224,16 @@ static void write_changed_findings(dt_examiner *e, dt_store *store)
     struct dt_process_finding findings[MAX];
     struct dt_error err = {0};
     if (now->n == e->written.n && memcmp(now->v, e->written.v, now->n * sizeof(now->v[0])) == 0 &&
-        dt_clock_mono_us(e->env.clock) < e->anew_us)
+        dt_clock_mono_us(e->env->clock) < e->anew_us)
         return;
     for (size_t i = 0; i < now->n; i++)
         findings[i] = (struct dt_process_finding){.finding = dt_str(dt_finding_kinds[now->v[i].finding].name),
                                                   .subject = dt_str(now->v[i].subject),
                                                   .detail = dt_str(now->v[i].detail)};
-    dt_status status = dt_store_put_findings(store, e->env.process, findings, now->n, &err);
+    dt_status status = dt_store_put_findings(store, e->env->process, findings, now->n, &err);
     if (status == DT_OK) {
         e->written = *now;
-        e->anew_us = dt_clock_mono_us(e->env.clock) + (now->n ? ANEW_US : WELL_US);
+        e->anew_us = dt_clock_mono_us(e->env->clock) + (now->n ? ANEW_US : WELL_US);
     }
     if (status != DT_OK && !e->failed)
         DT_LOG(WARN, "examiner", "the findings for the doctor were not written to MySQL", DT_S("reason", err.text));
@@ -243,29 +244,29 @@ static int64_t tick_examiner(void *arg, void *store)
 {
     dt_examiner *e = arg;
     e->chore.idle = true; /* a tick that sends no request ends no outage; check_kafka clears `idle` if it sends one */
-    if (dt_clock_mono_us(e->env.clock) >= e->look_us || may_kafka_be_down(e)) {
+    if (dt_clock_mono_us(e->env->clock) >= e->look_us || may_kafka_be_down(e)) {
         e->now.n = 0;
-        if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
-            add_finding(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env.config->zookeeper_servers,
+        if (e->env->config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
+            add_finding(&e->now, DT_FINDING_ZOOKEEPER_AWAY, e->env->config->zookeeper_servers,
                         "this dispatcher has no session with ZooKeeper");
         check_clock(e);
-        dt_certificates_look(e->env.config, check_certificate_expiry, e);
+        dt_certificates_look(e->env->config, check_certificate_expiry, e);
         check_kafka(e);
         for (size_t i = 0; i < e->kafka.n; i++)
             add_finding(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
         write_changed_findings(e, store);
-        e->look_us = dt_clock_mono_us(e->env.clock) + (e->now.n || e->failed ? SOON_US : REST_US);
+        e->look_us = dt_clock_mono_us(e->env->clock) + (e->now.n || e->failed ? SOON_US : REST_US);
     }
-    return dt_earlier(e->look_us, dt_clock_mono_us(e->env.clock) + SUSPECT_US);
+    return dt_earlier(e->look_us, dt_clock_mono_us(e->env->clock) + SUSPECT_US);
 }
 
-dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out)
+dt_status dt_examiner_start(const struct dt_process_env *env, dt_examiner **out)
 {
     dt_examiner *e = *out = calloc(1, sizeof(*e));
     if (!e)
         return DT_NOMEM;
-    e->env = *env;
-    const int64_t now_us = dt_clock_mono_us(e->env.clock);
+    e->env = env;
+    const int64_t now_us = dt_clock_mono_us(e->env->clock);
     e->anew_us = now_us + WELL_US;
     e->chore = (struct dt_chore){
         .name = "examiner", .tick = tick_examiner, .arg = e, .waits = true, .not_before_us = now_us + FIRST_US};

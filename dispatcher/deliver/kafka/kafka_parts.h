@@ -10,15 +10,9 @@
  */
 #pragma once
 
-#include "base/chores.h"
-#include "base/clock.h"
-#include "base/config.h"
 #include "command_reader.h"
-#include "dispatch/leader.h"
 #include "features/doctor/finding.h"
 #include "features/outbox/outbox.h"
-#include "index/index.h"
-#include "job/shard.h"
 #include "kafka.h"
 
 /* Results from Kafka: a thread reads messages of <installation>.results in batches, applies the results in MySQL,
@@ -28,26 +22,8 @@
 
 typedef struct dt_results dt_results;
 
-/* What a process provides to its results thread; it must outlive the thread. Callbacks run on that thread. */
-struct dt_results_env {
-    const struct dt_config *config;
-    const struct dt_kafka_env *kafka;
-    const dt_clock *clock;
-    dt_refclock *ref;
-    dt_notice_producer *notices;
-    void *arg;
-    void (*map)(void *arg, struct dt_shard_map *out);
-    /* Returns this process's rank among the dispatchers that share the partitions. False: the rank is not known yet. */
-    bool (*place)(void *arg, unsigned *rank, unsigned *members);
-    /* Called when messages were added to the shard's outbox; another process may lead the shard. */
-    void (*outbox)(void *arg, unsigned shard);
-    void (*index_entries_lost)(void *arg,
-                               /* Called when index entries were lost: no leader may trust this index. */
-                               const dt_index *index);
-    struct dt_room **room; /* notified when attempts have ended (topics may have room); may be or point to NULL */
-};
-
-dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err);
+dt_status dt_results_start(const struct dt_process_env *env, dt_notice_producer *notices, dt_results **out,
+                           struct dt_error *err);
 void dt_results_stop(dt_results *results); /* finishes the current batch, joins, frees; accepts NULL */
 
 /*
@@ -64,17 +40,7 @@ void dt_results_stop(dt_results *results); /* finishes the current batch, joins,
 
 typedef struct dt_results_watermark dt_results_watermark;
 
-/* What a process provides to its watermark; it must outlive the watermark. */
-struct dt_results_watermark_env {
-    dt_chores *chores;
-    const struct dt_kafka_env *kafka;
-    const dt_clock *clock;
-    dt_refclock *ref;
-    void *arg;
-    void (*wake)(void *arg, unsigned shard); /* called in a tick when the shard's leader need not wait any more */
-};
-
-dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env, dt_results_watermark **out,
+dt_status dt_results_watermark_start(const struct dt_process_env *env, dt_results_watermark **out,
                                      struct dt_error *err);
 /* Returns both watermarks. Neither ever decreases. Any thread. */
 struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *watermark);
@@ -88,18 +54,7 @@ void dt_results_watermark_stop(dt_results_watermark *watermark); /* accepts NULL
 
 typedef struct dt_examiner dt_examiner;
 
-/* What a process provides to its examiner. All borrowed, and must outlive the examiner. */
-struct dt_examiner_env {
-    dt_chores *chores;
-    const struct dt_config *config;
-    const dt_clock *clock;
-    const dt_refclock *ref;
-    dt_kafka_admin *admin;    /* NULL without Kafka */
-    int64_t process;          /* the id of this process's row in `processes` */
-    _Atomic bool *kafka_away; /* set by the examiner: Kafka did not answer the last request */
-};
-
-dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out);
+dt_status dt_examiner_start(const struct dt_process_env *env, dt_examiner **out);
 /* Stops the examiner. Waits at most as long as a request to Kafka takes. Accepts NULL. */
 void dt_examiner_stop(dt_examiner *examiner);
 
@@ -118,18 +73,7 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
-/* What a process provides to the parts that use Kafka. Copied; the objects that its members point at outlive the parts.
- * dt_kafka_parts_start sets `kafka` and `sent` of the outbox and `notices` of results. The chores of the outbox also
- * serve commands. */
-struct dt_kafka_parts_env {
-    struct dt_kafka_env *kafka; /* dt_kafka_parts_reach sets its admin; the caller sets all other members before */
-    struct dt_outbox_env outbox;
-    struct dt_results_env results;
-    struct dt_results_watermark_env reads;
-    void (*topics_changed)(void *arg); /* called with the `arg` of results after a command has changed topics */
-};
-
-dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);
+dt_status dt_kafka_parts_new(const struct dt_process_env *env, dt_kafka_parts **out);
 /* Connects, and creates the installation's own topics. If Kafka does not answer, returns OK, and the results thread
  * creates them later. */
 dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);

@@ -40,7 +40,7 @@
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
 struct dt_results_watermark {
-    struct dt_results_watermark_env env;
+    const struct dt_process_env *env;
     struct dt_chore chore;
     dt_result_lag *lag;
     _Atomic int64_t kafka_up_to_ms, other_up_to_ms, wanted_ms;
@@ -79,7 +79,7 @@ void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t 
 {
     dt_assert_cmp(shard, <, DT_SHARDS_MAX);
     raise_to(&w->wanted_ms, deadline_ms);
-    w->asked_us = dt_clock_mono_us(w->env.clock);
+    w->asked_us = dt_clock_mono_us(w->env->clock);
     atomic_fetch_or(&w->waiting[shard / 32], UINT32_C(1) << (shard % 32));
     dt_chore_wake(&w->chore);
 }
@@ -94,8 +94,8 @@ static dt_status compare_mark_with_offsets(dt_results_watermark *w, struct dt_er
     dt_status status = DT_OK;
     /* Both clocks are read before Kafka's ends, so that all messages up to this time are below the ends. */
     if (!w->mark_ms) {
-        int64_t us = dt_clock_mono_us(w->env.clock);
-        int64_t ms = dt_refclock_earliest_ms(w->env.ref);
+        int64_t us = dt_clock_mono_us(w->env->clock);
+        int64_t ms = dt_refclock_earliest_ms(w->env->ref);
         status = dt_result_lag_mark(w->lag, err);
         w->mark_ms = status == DT_OK ? ms : 0;
         w->mark_us = us;
@@ -113,18 +113,18 @@ static dt_status compare_mark_with_offsets(dt_results_watermark *w, struct dt_er
     if (status == DT_UNAVAILABLE)
         w->answers_us = INT64_MAX;
     else if (w->answers_us == INT64_MAX)
-        w->answers_us = dt_clock_mono_us(w->env.clock);
+        w->answers_us = dt_clock_mono_us(w->env->clock);
     return status;
 }
 
 /* Stops waiting for the reader if leaders have waited for GIVE_UP_MS: raises the watermarks without it. */
 static void raise_watermark_without_reader(dt_results_watermark *w)
 {
-    const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env.clock), SILENCE_US);
+    const int64_t missed_us = dt_clock_missed_us(&w->looked_us, dt_clock_mono_us(w->env->clock), SILENCE_US);
     w->since_us += missed_us;
     w->answers_us += w->answers_us == INT64_MAX ? 0 : missed_us;
-    const int64_t enough_us = dt_clock_mono_us(w->env.clock) - GIVE_UP_MS * 1000;
-    const int64_t up_to_ms = dt_refclock_earliest_ms(w->env.ref) - GIVE_UP_MS;
+    const int64_t enough_us = dt_clock_mono_us(w->env->clock) - GIVE_UP_MS * 1000;
+    const int64_t up_to_ms = dt_refclock_earliest_ms(w->env->ref) - GIVE_UP_MS;
     if (w->since_us > enough_us)
         return;
     if (!w->told)
@@ -142,11 +142,11 @@ static int64_t tick_watermark(void *arg, void *)
     dt_results_watermark *w = arg;
     struct dt_error err = {0};
     const bool begins = !w->serves;
-    w->serves = w->wanted_ms > w->kafka_up_to_ms && dt_clock_mono_us(w->env.clock) - w->asked_us < SILENCE_US;
+    w->serves = w->wanted_ms > w->kafka_up_to_ms && dt_clock_mono_us(w->env->clock) - w->asked_us < SILENCE_US;
     if (!w->serves)
         return INT64_MAX;
     if (begins) {
-        w->since_us = w->answers_us = w->looked_us = dt_clock_mono_us(w->env.clock);
+        w->since_us = w->answers_us = w->looked_us = dt_clock_mono_us(w->env->clock);
         w->mark_ms = 0;
         w->pause_us = PAUSE_FIRST;
         w->told = false;
@@ -161,22 +161,21 @@ static int64_t tick_watermark(void *arg, void *)
             uint32_t bits = atomic_exchange(&w->waiting[i], 0);
             for (unsigned k = 0; bits; k++, bits >>= 1)
                 if (bits & 1)
-                    w->env.wake(w->env.arg, i * 32 + k);
+                    w->env->wake(w->env->arg, i * 32 + k);
         }
         return 0;
     }
     const int64_t pause_us = status == DT_OK ? w->pause_us : RETRY_US;
     w->pause_us = dt_earlier(w->pause_us * 2, PAUSE_MOST);
-    return w->chore.not_before_us = dt_clock_mono_us(w->env.clock) + pause_us;
+    return w->chore.not_before_us = dt_clock_mono_us(w->env->clock) + pause_us;
 }
 
-dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env, dt_results_watermark **out,
-                                     struct dt_error *err)
+dt_status dt_results_watermark_start(const struct dt_process_env *env, dt_results_watermark **out, struct dt_error *err)
 {
     dt_results_watermark *w = calloc(1, sizeof(*w));
     if (!w)
         return DT_NOMEM;
-    w->env = *env;
+    w->env = env;
     w->asked_us = INT64_MIN / 2;
     const dt_status status = dt_result_lag_new(env->kafka, &w->lag, err);
     if (status != DT_OK) {
@@ -234,7 +233,8 @@ struct rejected {
 };
 
 struct dt_results {
-    struct dt_results_env env;
+    const struct dt_process_env *env;
+    dt_notice_producer *notices;
     struct dt_thread thread;
     dt_mailbox *mailbox; /* used only for interruptible sleeps */
     dt_store *store;
@@ -263,7 +263,7 @@ struct dt_results {
 
 static dt_status reject_record(dt_results *r, const struct dt_kafka_record *record, struct dt_str reason)
 {
-    dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
+    dt_assert_cmp(r->n + r->n_rejected, <, r->env->config->results_batch);
     struct rejected *rejected = &r->rejected[r->n_rejected++];
     *rejected = (struct rejected){record, dt_arena_copy(&r->arena, reason)};
     dt_metric_add(r->refused, 1);
@@ -272,7 +272,7 @@ static dt_status reject_record(dt_results *r, const struct dt_kafka_record *reco
 
 static dt_status decode_record(dt_results *r, const struct dt_kafka_record *record)
 {
-    struct dt_json_limits limits = {.depth = (unsigned)r->env.config->limits_json_depth};
+    struct dt_json_limits limits = {.depth = (unsigned)r->env->config->limits_json_depth};
     struct dt_error err = {0};
     struct dt_result result = {.job_id = -1};
     struct dt_faults faults = {.arena = &r->arena};
@@ -292,7 +292,7 @@ static dt_status decode_record(dt_results *r, const struct dt_kafka_record *reco
         dt_strbuf_clear(&text);
         return status;
     }
-    dt_assert_cmp(r->n + r->n_rejected, <, r->env.config->results_batch);
+    dt_assert_cmp(r->n + r->n_rejected, <, r->env->config->results_batch);
     if (status == DT_OK)
         r->batch[r->n++] = (struct dt_apply){.result = result};
     return status;
@@ -313,22 +313,11 @@ static size_t count_outcomes(dt_results *r, const struct dt_apply *v, size_t n)
 
 static void update_index(dt_results *r, const struct dt_shard_map *map, const struct dt_apply *v, size_t n_results)
 {
-    struct dt_error err = {0};
     size_t n = 0;
     struct dt_entry *entries = dt_arena_alloc(&r->arena, (DT_WAS_MAX * n_results + 1) * sizeof(*entries));
-    for (size_t i = 0; entries && i < n_results; i++) {
-        const struct dt_apply *a = &v[i];
-        if (a->outcome != DT_OUTCOME_APPLIED)
-            continue;
-        n += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &entries[n]);
-        if (a->outbox)
-            r->env.outbox(r->env.arg, dt_shard_of(map, a->result.job_id));
-    }
-    int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
-    if (entries && (n == 0 || !r->index || dt_index_put(r->index, map, entries, n, horizon_ms, true, &err) == DT_OK))
-        return;
-    DT_LOG(DEBUG, "results", "the index was not updated", DT_S("reason", err.text));
-    r->env.index_entries_lost(r->env.arg, r->index);
+    for (size_t i = 0; entries && i < n_results; i++)
+        n += dt_process_entries_of(r->env, map, &v[i], &entries[n]);
+    dt_process_tell_index(r->env, r->index, map, entries, entries ? n : n_results, true);
 }
 
 static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
@@ -336,7 +325,7 @@ static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
     if (r->n_rejected == 0)
         return DT_OK;
     char topic[150];
-    snprintf(topic, sizeof(topic), "%s.results.rejected", r->env.kafka->installation);
+    snprintf(topic, sizeof(topic), "%s.results.rejected", r->env->kafka->installation);
     struct dt_kafka_message *messages = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*messages));
     struct dt_kafka_header *headers = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*headers));
     bool *sent = dt_arena_alloc(&r->arena, r->n_rejected * sizeof(*sent));
@@ -353,7 +342,7 @@ static dt_status publish_rejected_results(dt_results *r, struct dt_error *err)
         messages[i] = (struct dt_kafka_message){
             .topic = dt_str(topic), .key = key, .value = value, .headers = &headers[i], .n_headers = 1};
     }
-    dt_status status = dt_notice_producer_send(r->env.notices, messages, r->n_rejected, sent, REJECT_MS, err);
+    dt_status status = dt_notice_producer_send(r->notices, messages, r->n_rejected, sent, REJECT_MS, err);
     if (status != DT_REFUSED)
         return status;
     /* If Kafka permanently refuses a rejected record, the record is only logged: it is still in the topic from which it
@@ -376,10 +365,10 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
 {
     struct deferred *d = &r->deferred;
     struct dt_shard_map map;
-    struct dt_deferred_page page = {.limit = (size_t)r->env.config->results_batch, .after_id = d->after_id};
-    int64_t start_us = dt_clock_mono_us(r->env.clock);
+    struct dt_deferred_page page = {.limit = (size_t)r->env->config->results_batch, .after_id = d->after_id};
+    int64_t start_us = dt_clock_mono_us(r->env->clock);
     dt_arena_reset(&r->arena);
-    r->env.map(r->env.arg, &map);
+    r->env->map(r->env->arg, &map);
     dt_status status = dt_store_apply_deferred(r->store, &map, &r->arena, &page, err);
     if (status != DT_OK)
         return status;
@@ -394,7 +383,7 @@ static dt_status apply_deferred(dt_results *r, struct dt_error *err)
         d->after_id = 0;
         dt_metric_set(r->waiting, (double)d->stored);
     }
-    int64_t now_us = dt_clock_mono_us(r->env.clock);
+    int64_t now_us = dt_clock_mono_us(r->env->clock);
     int64_t took_us = now_us - start_us;
     int64_t pause_us = took_us * DEFERRED_COST > DEFERRED_US ? took_us * DEFERRED_COST : DEFERRED_US;
     d->next_us = busy < page.n ? now_us : now_us + (d->some ? pause_us : ASK_US);
@@ -405,8 +394,8 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
 {
     struct deferred *d = &r->deferred;
     struct dt_shard_map map;
-    int64_t start_us = dt_clock_mono_us(r->env.clock);
-    r->env.map(r->env.arg, &map);
+    int64_t start_us = dt_clock_mono_us(r->env->clock);
+    r->env->map(r->env->arg, &map);
     dt_status status = DT_OK;
     r->n = r->n_rejected = 0;
     dt_arena_reset(&r->arena);
@@ -418,14 +407,13 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
     if (status != DT_OK)
         return status;
     size_t busy = count_outcomes(r, r->batch, r->n);
-    if (r->env.room)
-        dt_room_news(*r->env.room);
+    dt_room_news(r->env->room);
     dt_metric_observe(r->batch_size, (double)r->n);
     update_index(r, &map, r->batch, r->n);
-    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);
+    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env->clock) - start_us) / 1e6);
     if (busy == 0)
         return DT_OK;
-    int64_t soon_us = dt_clock_mono_us(r->env.clock) + DEFERRED_US;
+    int64_t soon_us = dt_clock_mono_us(r->env->clock) + DEFERRED_US;
     if (!d->some)
         DT_LOG(WARN, "results", "results wait for jobs that another session keeps locked", DT_I("results", busy));
     d->stored += busy;
@@ -438,7 +426,7 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
 static void pause_after_failure(dt_results *r, unsigned failures)
 {
     int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
-    int64_t until = dt_clock_mono_us(r->env.clock) + (pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US);
+    int64_t until = dt_clock_mono_us(r->env->clock) + (pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US);
     dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
 }
 
@@ -452,7 +440,7 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     unsigned rank;
     unsigned members;
     /* Before the process has seen an election, it has no share of the partitions, and reads nothing. */
-    if (r->env.place(r->env.arg, &rank, &members)) {
+    if (r->env->place(r->env->arg, &rank, &members)) {
         /* A process that read these partitions before may have stored results in MySQL. New results of the same jobs
          * must not be applied before the stored ones. */
         if (rank != r->rank || members != r->members) {
@@ -463,7 +451,7 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
         r->members = members;
         status = consumer ? dt_kafka_reader_share(consumer, rank, members, err) : DT_OK;
     }
-    if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
+    if (status == DT_OK && dt_clock_mono_us(r->env->clock) >= r->deferred.next_us)
         status = apply_deferred(r, err);
     if (status != DT_OK)
         return status;
@@ -474,9 +462,9 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
     /* Waits for records, but not beyond the time when the walk over stored results is due. */
-    int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env.clock), 0);
+    int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env->clock), 0);
     int wait_ms = left_us == 0 ? 0 : (int)dt_earlier(left_us / 1000 + 1, WAIT_MS);
-    status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms, LINGER_MS,
+    status = dt_kafka_reader_poll(consumer, (size_t)r->env->config->results_batch, wait_ms, LINGER_MS,
                                   &r->thread.stopping, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
@@ -497,10 +485,10 @@ static void run_results(void *arg)
     dt_kafka_reader *consumer = NULL; /* NULL: there is no Kafka */
     unsigned failures = 0;
     reading.stop = &r->thread.stopping;
-    while (dt_config_has_kafka(r->env.kafka->config) && !dt_thread_stopping(&r->thread)) {
+    while (dt_config_has_kafka(r->env->kafka->config) && !dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
-        dt_status status = r->env.kafka->topics_ready ? DT_OK : dt_kafka_admin_prepare(r->env.kafka->admin, &err);
-        if (status == DT_OK && dt_kafka_reader_new(r->env.kafka, &reading, &consumer, &err) == DT_OK)
+        dt_status status = r->env->kafka->topics_ready ? DT_OK : dt_kafka_admin_prepare(r->env->kafka->admin, &err);
+        if (status == DT_OK && dt_kafka_reader_new(r->env->kafka, &reading, &consumer, &err) == DT_OK)
             break;
         consumer = NULL;
         dt_outage_failed(&r->outage, DT_OUTAGE_KAFKA, "results", "no consumer yet", err.status, &err);
@@ -523,12 +511,14 @@ static void run_results(void *arg)
     dt_kafka_reader_free(consumer);
 }
 
-dt_status dt_results_start(const struct dt_results_env *env, dt_results **out, struct dt_error *err)
+dt_status dt_results_start(const struct dt_process_env *env, dt_notice_producer *notices, dt_results **out,
+                           struct dt_error *err)
 {
     dt_results *r = calloc(1, sizeof(*r));
     if (!r)
         return DT_NOMEM;
-    r->env = *env;
+    r->env = env;
+    r->notices = notices;
     r->config = *env->config;
     r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_MS);
     const char *name = "duetime_results_total";

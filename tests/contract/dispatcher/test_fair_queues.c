@@ -19,7 +19,7 @@
 
 static struct redis_server redis;
 static struct dt_config config;
-static struct dt_loop_env env;
+static struct dt_process_env env;
 static dt_shard_loop *l;
 static struct dt_error err;
 static int64_t now_ms, mono_us;
@@ -117,11 +117,11 @@ static void make(void)
     mono_us = 1000 * SECOND;
     config = redis_fixture_config(redis.endpoint, "", 1000);
     config.dispatch_batch_jobs = BATCH;
-    env = (struct dt_loop_env){.config = &config,
-                               .clock = &turned,
-                               .index_lost = index_lost,
-                               .index_doubted = index_doubted,
-                               .index_told = index_told};
+    env = (struct dt_process_env){.config = &config,
+                                  .clock = &turned,
+                                  .index_lost = index_lost,
+                                  .index_doubted = index_doubted,
+                                  .index_told = index_told};
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     l->env = &env;

@@ -144,17 +144,17 @@ static void index_entries_lost(void *arg, const dt_index *index)
 
 static void start(void)
 {
-    const struct dt_results_env env = {.config = &config,
-                                       .arg = &map,
-                                       .kafka = &kafka.env,
-                                       .clock = dt_clock_system(),
-                                       .ref = &ref,
-                                       .notices = notices,
-                                       .map = get_map,
-                                       .place = place,
-                                       .outbox = outbox,
-                                       .index_entries_lost = index_entries_lost};
-    OK(dt_results_start(&env, &results, &err));
+    static struct dt_process_env env;
+    env = (struct dt_process_env){.config = &config,
+                                  .arg = &map,
+                                  .kafka = &kafka.env,
+                                  .clock = dt_clock_system(),
+                                  .ref = &ref,
+                                  .map = get_map,
+                                  .place = place,
+                                  .outbox = outbox,
+                                  .index_entries_lost = index_entries_lost};
+    OK(dt_results_start(&env, notices, &results, &err));
 }
 
 static void stop(void)

@@ -66,7 +66,8 @@ static void begin_test(void)
 {
     const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
     assert_int_equal(dt_chores_start(&runtime, &chores, NULL), DT_OK);
-    const struct dt_results_watermark_env env = {.chores = chores, .clock = &hand_clock, .ref = &ref, .wake = wake};
+    static struct dt_process_env env;
+    env = (struct dt_process_env){.chores = chores, .clock = &hand_clock, .ref = &ref, .wake = wake};
     struct dt_error err = {0};
     dt_refclock_init(&ref, &hand_clock);
     dt_refclock_sample(&ref, 1800000000000, hand_us, hand_us);

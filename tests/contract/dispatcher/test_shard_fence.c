@@ -5,13 +5,13 @@
 #include "shard/shard_parts.h"
 #include "support/mysql_fixture.h"
 
-static struct dt_loop_env env;
+static struct dt_process_env env;
 static dt_shard_loop *l;
 static struct dt_error err;
 
 static void make(void)
 {
-    env = (struct dt_loop_env){.clock = dt_clock_system()};
+    env = (struct dt_process_env){.clock = dt_clock_system()};
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     l->env = &env;

@@ -1,8 +1,8 @@
 /* See intake.h. */
 #include "simulator/intake/intake.h"
 
+#include "../dispatcher/intake.h"
 #include "deliver/kafka/command_reader.h"
-#include "intake.h"
 #include "simulator/faults.h"
 
 struct proc *intake_proc;
@@ -60,7 +60,7 @@ void intake_begin(const struct dt_config *config)
 
 __typeof__(dt_inbox_chore_start) __real_dt_inbox_chore_start;
 __typeof__(dt_inbox_chore_start) __wrap_dt_inbox_chore_start;
-dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, struct dt_resting *operations,
+dt_status __wrap_dt_inbox_chore_start(const struct dt_process_env *env, struct dt_resting *operations,
                                       struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err)
 {
     *out = NULL;
@@ -69,7 +69,7 @@ dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, struct dt
 
 __typeof__(dt_operation_runner_start) __real_dt_operation_runner_start;
 __typeof__(dt_operation_runner_start) __wrap_dt_operation_runner_start;
-dt_status __wrap_dt_operation_runner_start(const struct dt_intake_env *env, struct dt_resting **out,
+dt_status __wrap_dt_operation_runner_start(const struct dt_process_env *env, struct dt_resting **out,
                                            struct dt_error *err)
 {
     *out = NULL;
@@ -78,7 +78,7 @@ dt_status __wrap_dt_operation_runner_start(const struct dt_intake_env *env, stru
 
 __typeof__(dt_command_reader_start) __real_dt_command_reader_start;
 __typeof__(dt_command_reader_start) __wrap_dt_command_reader_start;
-dt_status __wrap_dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
+dt_status __wrap_dt_command_reader_start(const struct dt_process_env *env, dt_command_reader **out,
                                          struct dt_error *err)
 {
     *out = NULL;

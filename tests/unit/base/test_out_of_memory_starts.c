@@ -88,6 +88,8 @@ static dt_topic_cache *topics;
 static dt_loop_table *loops;
 static struct dt_store_source stores;
 static dt_chores *chores;
+static struct dt_process_env process;
+static void provide(void);
 static struct dt_error err;
 
 static void begin(void)
@@ -104,7 +106,8 @@ static void begin(void)
     stores = (struct dt_store_source){&config, &ref};
     assert_int_equal(dt_store_chores_start(&stores, dt_clock_system(), "chores", 2, &chores, &err), DT_OK);
     assert_int_equal(dt_topic_cache_new(&config, dt_clock_system(), &topics), DT_OK);
-    assert_int_equal(dt_loop_table_new(&(struct dt_loop_table_env){0}, &loops), DT_OK);
+    assert_int_equal(dt_loop_table_new(&process, &loops), DT_OK);
+    provide();
 }
 
 static void end(void)
@@ -238,128 +241,85 @@ static void one_shard(void *, struct dt_shard_map *out)
     dt_shard_map_init(out, 1, 1);
 }
 
-static dt_status start_heartbeat(void)
+STUB(static uint64_t, zero, (void), 0)
+STUB(static void, untold, (void *arg, const dt_index *index), )
+STUB(static uint64_t, no_chance, (void *arg), 0)
+STUB(static void, no_jobs, (void *arg, const int64_t *ids, size_t n), )
+
+static void provide(void)
 {
     static _Atomic bool kafka_away;
-    const struct dt_heartbeat_env beats = {.urgent = chores,
-                                           .kafka_away = &kafka_away,
-                                           .config = &config,
-                                           .clock = dt_clock_system(),
-                                           .name = "test:1",
-                                           .id = 1,
-                                           .shards = no_shards,
-                                           .state = no_loop,
-                                           .doubt = nobody,
-                                           .announce = nobody};
-    dt_heartbeat *out = NULL;
-    dt_status status = dt_heartbeat_start(&beats, &out);
-    if (status == DT_OK)
-        dt_heartbeat_stop(out);
-    return status;
+    static struct dt_kafka_env no_kafka;
+    process = (struct dt_process_env){.config = &config,
+                                      .installation = "duetime",
+                                      .owner = "test:1",
+                                      .process = 1,
+                                      .clock = dt_clock_system(),
+                                      .ref = &ref,
+                                      .chores = chores,
+                                      .urgent = chores,
+                                      .kafka = &no_kafka,
+                                      .kafka_away = &kafka_away,
+                                      .loops = loops,
+                                      .random = no_chance,
+                                      .map = one_shard,
+                                      .stale_map = nobody,
+                                      .shards = no_shards,
+                                      .map_changed = nobody,
+                                      .led_changed = no_shard,
+                                      .wake = no_shard,
+                                      .again = no_shard,
+                                      .places = no_shard,
+                                      .lost = no_jobs,
+                                      .state = no_loop,
+                                      .none_due = not_known,
+                                      .index_entries_lost = untold,
+                                      .doubt = nobody,
+                                      .announce = nobody,
+                                      .outbox = no_shard};
 }
 
 static dt_status start_due_watch(void)
 {
-    const struct dt_due_watch_env due = {.config = &without_redis,
-                                         .clock = dt_clock_system(),
-                                         .owner = "test:1",
-                                         .map = one_shard,
-                                         .wake = no_shard,
-                                         .again = no_shard,
-                                         .stale_map = nobody};
     const struct dt_watcher_env listens = {.config = &without_redis, .clock = dt_clock_system(), .ref = &ref};
-    dt_watcher *watcher = NULL;
+    struct dt_process_env due = process;
     dt_due_watch *out = NULL;
-    dt_status status = dt_watcher_new(&listens, &watcher, &err);
+    due.config = &without_redis;
+    dt_status status = dt_watcher_new(&listens, &due.watcher, &err);
     if (status == DT_OK)
-        status = dt_due_watch_new(&due, watcher, &out, &err);
+        status = dt_due_watch_new(&due, &out, &err);
     if (status == DT_OK)
-        status = dt_watcher_start(watcher, &err);
-    dt_watcher_free(watcher);
+        status = dt_watcher_start(due.watcher, &err);
+    dt_watcher_free(due.watcher);
     dt_due_watch_free(out);
     return status;
 }
 
-PART(start_room, dt_room, dt_room_stop, (void),
-     dt_room_start(&(struct dt_room_env){.chores = chores, .clock = dt_clock_system(), .granted = no_shard}, &out))
-PART(start_housekeeper, dt_housekeeper, dt_housekeeper_stop, (void),
-     dt_housekeeper_start(&(struct dt_housekeeper_env){.chores = chores,
-                                                       .config = &config,
-                                                       .installation = "duetime",
-                                                       .clock = dt_clock_system(),
-                                                       .ref = &ref,
-                                                       .loops = loops,
-                                                       .shards = no_shards,
-                                                       .map = one_shard,
-                                                       .none_due = not_known},
-                          &out, &err))
+PART(start_heartbeat, dt_heartbeat, dt_heartbeat_stop, (void), dt_heartbeat_start(&process, &out))
+PART(start_room, dt_room, dt_room_stop, (void), dt_room_start(&process, &out))
+PART(start_housekeeper, dt_housekeeper, dt_housekeeper_stop, (void), dt_housekeeper_start(&process, &out, &err))
 
 static dt_status start_shard_map(void)
 {
-    const struct dt_shard_map_source_env source = {
-        .urgent = chores, .config = &config, .clock = dt_clock_system(), .changed = nobody, .led = no_shard};
     const struct dt_installation inst = {.shards = 1, .generation = 1};
     const struct dt_shard_range range = {.led = 1, .rows = 1};
     dt_shard_map_source *out = NULL;
-    dt_status status = dt_shard_map_source_start(&source, &inst, &range, &out);
+    dt_status status = dt_shard_map_source_start(&process, &inst, &range, &out);
     dt_shard_map_source_stop(out);
     dt_shard_map_source_free(out);
     return status;
 }
 
-PART(start_announcer, dt_announcer, dt_announcer_free, (void),
-     dt_announcer_new(&config, "duetime", dt_clock_system(), &out, &err))
-
-STUB(static uint64_t, zero, (void), 0)
-STUB(static void, untold, (void *arg, const dt_index *index), )
-
-static dt_status start_intake(void)
-{
-    const struct dt_intake_env intake = {.chores = chores,
-                                         .config = &config,
-                                         .installation = "duetime",
-                                         .clock = dt_clock_system(),
-                                         .ref = &ref,
-                                         .map = one_shard,
-                                         .index_entries_lost = untold};
-    dt_intake *out = NULL;
-    dt_status status = dt_intake_start(&intake, &out, &err);
-    if (status == DT_OK) {
-        dt_intake_leave(out);
-        dt_intake_stop(out);
-    }
-    return status;
-}
-
-PART(start_examiner, dt_examiner, dt_examiner_stop, (void),
-     dt_examiner_start(
-         &(struct dt_examiner_env){
-             .chores = chores, .config = &config, .clock = dt_clock_system(), .ref = &ref, .process = 1},
-         &out))
+PART(start_announcer, dt_announcer, dt_announcer_free, (void), dt_announcer_new(&process, &out, &err))
+PART(start_intake, dt_intake, dt_intake_leave, dt_intake_stop, dt_intake_start(&process, &out, &err))
+PART(start_examiner, dt_examiner, dt_examiner_stop, (void), dt_examiner_start(&process, &out))
 PART(make_dispatcher, dt_dispatcher, dt_dispatcher_free, (void),
      dt_dispatcher_new(&config, dt_clock_system(), zero, &out, &err))
 
-STUB(static uint64_t, no_chance, (void *arg), 0)
-STUB(static void, no_jobs, (void *arg, const int64_t *ids, size_t n), )
-
 static dt_status start_hands(void)
 {
-    const struct dt_hands_env hands = {.chores = chores,
-                                       .urgent = chores,
-                                       .config = &config,
-                                       .installation = "duetime",
-                                       .name = "test:1",
-                                       .clock = dt_clock_system(),
-                                       .ref = &ref,
-                                       .random = no_chance,
-                                       .map = one_shard,
-                                       .outbox = no_shard,
-                                       .index_entries_lost = untold,
-                                       .lost = no_jobs,
-                                       .ended = nobody,
-                                       .room = no_shard};
     dt_hands *out = NULL;
-    dt_status status = dt_hands_start(&hands, &out, &err);
+    dt_status status = dt_hands_start(&process, &out, &err);
     if (status == DT_OK)
         dt_hands_stop(out);
     /* What the lookups of names share cannot be made for want of memory, among other reasons. */

@@ -13,12 +13,13 @@ STUB(static int64_t, mono_us, (const dt_clock *clock), now_us)
 static const dt_clock hand_clock = {.mono_us = mono_us};
 static char nothing[] = "";
 static struct dt_config config = {.kafka_brokers = nothing};
+static const struct dt_process_env process = {.config = &config, .clock = &hand_clock};
 static dt_delivery *delivery;
 static const struct dt_inflight empty_list;
 
 static void make(void)
 {
-    const struct dt_delivery_env env = {.config = &config, .clock = &hand_clock, .shard = 3};
+    const struct dt_delivery_env env = {.env = &process, .shard = 3};
     now_us = 1000 * SECOND;
     assert_int_equal(dt_delivery_new(&env, &delivery), DT_OK);
 }

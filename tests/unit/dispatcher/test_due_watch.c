@@ -87,17 +87,18 @@ static void stale(void *arg)
 
 /* ---- the rig ---- */
 
-static const struct dt_due_watch_env *env(void)
+static const struct dt_process_env *env(dt_watcher *w)
 {
-    static struct dt_due_watch_env made;
-    made = (struct dt_due_watch_env){.config = &config,
-                                     .clock = dt_clock_system(),
-                                     .owner = "host:7",
-                                     .arg = &fake,
-                                     .map = map_of,
-                                     .wake = wake,
-                                     .again = again,
-                                     .stale_map = stale};
+    static struct dt_process_env made;
+    made = (struct dt_process_env){.watcher = w,
+                                   .config = &config,
+                                   .clock = dt_clock_system(),
+                                   .owner = "host:7",
+                                   .arg = &fake,
+                                   .map = map_of,
+                                   .wake = wake,
+                                   .again = again,
+                                   .stale_map = stale};
     return &made;
 }
 
@@ -122,7 +123,7 @@ static void start(void)
     struct dt_error err = {0};
     const struct dt_watcher_env listens = {.config = &config, .clock = dt_clock_system()};
     assert_int_equal(dt_watcher_new(&listens, &watcher, &err), DT_OK);
-    assert_int_equal(dt_due_watch_new(env(), watcher, &watch, &err), DT_OK);
+    assert_int_equal(dt_due_watch_new(env(watcher), &watch, &err), DT_OK);
     assert_int_equal(dt_watcher_start(watcher, &err), DT_OK);
 }
 

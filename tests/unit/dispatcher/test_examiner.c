@@ -78,7 +78,14 @@ static unsigned puts_in(int64_t seconds, int64_t ahead_ms)
     static _Atomic bool kafka_away;
     const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
     assert_int_equal(dt_chores_start(&runtime, &chores, &err), DT_OK);
-    const struct dt_examiner_env env = {chores, &config, &hand_clock, &ref, NULL, 7, &kafka_away};
+    static struct dt_kafka_env none_of_kafka;
+    const struct dt_process_env env = {.chores = chores,
+                                       .config = &config,
+                                       .clock = &hand_clock,
+                                       .ref = &ref,
+                                       .kafka = &none_of_kafka,
+                                       .process = 7,
+                                       .kafka_away = &kafka_away};
     assert_int_equal(dt_examiner_start(&env, &examiner), DT_OK);
     AWAIT(fake.mono_us >= seconds * SECOND);
     dt_examiner_stop(examiner);

@@ -3,6 +3,7 @@
 
 #include "features/doctor/process_findings.h"
 #include "heartbeat.h"
+#include "shard/shard_loop.h"
 #include "store/processes.h"
 #include "store/store.h"
 #include "support/rigs/hand_clock.h"
@@ -119,21 +120,21 @@ static struct dt_config config = {.redis_endpoints = endpoints};
 
 static _Atomic bool kafka_away;
 
-static const struct dt_heartbeat_env *env(void)
+static const struct dt_process_env *env(void)
 {
-    static struct dt_heartbeat_env made;
-    made = (struct dt_heartbeat_env){.urgent = urgent,
-                                     .config = &config,
-                                     .clock = &hand_clock,
-                                     .name = "host:1",
-                                     .id = 7,
-                                     .elects = "mysql",
-                                     .kafka_away = &kafka_away,
-                                     .arg = &fake,
-                                     .shards = shards,
-                                     .state = state_of,
-                                     .doubt = doubt,
-                                     .announce = announce};
+    static struct dt_process_env made;
+    made = (struct dt_process_env){.urgent = urgent,
+                                   .config = &config,
+                                   .clock = &hand_clock,
+                                   .chores = urgent,
+                                   .owner = "host:1",
+                                   .process = 7,
+                                   .kafka_away = &kafka_away,
+                                   .arg = &fake,
+                                   .shards = shards,
+                                   .state = state_of,
+                                   .doubt = doubt,
+                                   .announce = announce};
     return &made;
 }
 
@@ -427,7 +428,7 @@ FRESH_TEST(a_hanging_tick_is_reported_after_a_minute_until_it_returns)
 {
     const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
     struct dt_chore chore = {.name = "stuck", .tick = stuck_tick};
-    struct dt_heartbeat_env watches = *env();
+    struct dt_process_env watches = *env();
     dt_chores *chores;
     returns = false;
     fake.stuck_puts = 0;

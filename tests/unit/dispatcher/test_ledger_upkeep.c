@@ -99,6 +99,7 @@ static void pass(int64_t ms)
 struct rig {
     struct dt_config config;
     struct dt_kafka_env kafka;
+    struct dt_process_env process;
     dt_delivery delivery;
     struct dt_fence fence;
 };
@@ -110,8 +111,8 @@ static void make(struct rig *rig)
     fake.mono_us = 1000 * SECOND;
     pass(0);
     rig->config.ledger_trim_after = DAY;
-    rig->delivery = (dt_delivery){.env = {.config = &rig->config, .clock = &hand_clock, .ref = &ref, .shard = 3},
-                                  .kafka = &rig->kafka};
+    rig->process = (struct dt_process_env){.config = &rig->config, .clock = &hand_clock, .ref = &ref};
+    rig->delivery = (dt_delivery){.env = {.env = &rig->process, .shard = 3}, .kafka = &rig->kafka};
     rig->fence = (struct dt_fence){
         .shard = 3, .ledger_offset = 7000, .trim_offset = 5000, .trim_at_ms = BEGAN + fake.mono_us / 1000};
 }

@@ -19,7 +19,7 @@ static struct {
 } fake;
 
 static struct dt_config config;
-static struct dt_loop_env env;
+static struct dt_process_env env;
 static dt_shard_loop *l;
 
 /* ---- the index ---- */
@@ -149,7 +149,7 @@ static void make(void)
     assert_non_null(l);
     config.index_horizon = HORIZON;
     dt_refclock_init(&ref, &stopped_clock);
-    env = (struct dt_loop_env){
+    env = (struct dt_process_env){
         .config = &config, .clock = &stopped_clock, .ref = &ref, .arg = &fake.untold_arg, .index_entries_lost = untold};
     l->env = &env;
     l->shard = SHARD;

@@ -3,6 +3,7 @@
 
 #include "deliver/http/pool_parts.h"
 
+static struct dt_process_env env;
 static struct dt_hands hands;
 static unsigned told[8], n_told;
 
@@ -16,7 +17,8 @@ static void room(void *arg, unsigned shard)
 static void make(void)
 {
     memset(&hands, 0, sizeof(hands));
-    hands.env = (struct dt_hands_env){.arg = &hands, .room = room};
+    env = (struct dt_process_env){.arg = &hands, .places = room};
+    hands.env = &env;
     n_told = 0;
     pthread_mutex_init(&hands.lock, NULL);
 }

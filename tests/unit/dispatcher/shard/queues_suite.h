@@ -130,7 +130,7 @@ enum dt_writable dt_delivery_writable(dt_delivery *, struct dt_str kafka_topic, 
 
 struct rig {
     struct dt_config config;
-    struct dt_loop_env env;
+    struct dt_process_env env;
     dt_shard_loop loop;
     size_t n; /* entries of this due scan */
     bool remainder;
@@ -143,7 +143,7 @@ static inline void make(struct rig *rig)
     fake.given = calloc(TOPICS * 2, sizeof *fake.given);
     fake.mono_us = 1000 * SECOND;
     rig->config.dispatch_batch_jobs = BATCH;
-    rig->env = (struct dt_loop_env){.config = &rig->config, .clock = &hand_clock};
+    rig->env = (struct dt_process_env){.config = &rig->config, .clock = &hand_clock};
     rig->loop.env = &rig->env;
     rig->loop.trust.up = true;
     rig->loop.due.entries = calloc(SCAN, sizeof *rig->loop.due.entries);

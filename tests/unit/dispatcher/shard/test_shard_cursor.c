@@ -7,7 +7,7 @@
 #define SECOND INT64_C(1000000)
 
 static int64_t now_us;
-static struct dt_loop_env env;
+static struct dt_process_env env;
 static dt_shard_loop *l;
 
 STUB(static int64_t, mono_us, (const dt_clock *clock), now_us)
@@ -17,7 +17,7 @@ static const dt_clock turned = {.mono_us = mono_us};
 static void make(void)
 {
     now_us = 100 * SECOND;
-    env = (struct dt_loop_env){.clock = &turned};
+    env = (struct dt_process_env){.clock = &turned};
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     l->env = &env;

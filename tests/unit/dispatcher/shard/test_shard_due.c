@@ -36,7 +36,7 @@ static struct {
 } fake;
 
 static struct dt_config config;
-static struct dt_loop_env env;
+static struct dt_process_env env;
 static dt_shard_loop *l;
 
 STUB(static int64_t, mono_us, (const dt_clock *clock), fake.mono_us)
@@ -186,11 +186,11 @@ static void make(void)
     l = calloc(1, sizeof(*l));
     assert_non_null(l);
     config.dispatch_batch_jobs = BATCH;
-    env = (struct dt_loop_env){.config = &config,
-                               .clock = &turned,
-                               .index_lost = index_lost,
-                               .index_doubted = index_doubted,
-                               .index_told = index_told};
+    env = (struct dt_process_env){.config = &config,
+                                  .clock = &turned,
+                                  .index_lost = index_lost,
+                                  .index_doubted = index_doubted,
+                                  .index_told = index_told};
     l->env = &env;
     l->index = (dt_index *)&fake;
     l->fair.hints = calloc(BATCH, sizeof(*l->fair.hints));
