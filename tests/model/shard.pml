@@ -7,7 +7,7 @@
  * "has passed" and "has not", more than one shard.
  *
  *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/dispatch/leader.c,
- *                fence_store.c, dispatcher/deliver/kafka/kafka_producer.c, kafka_txn_producer.c)
+ *                fence_store.c, dispatcher/deliver/kafka/kafka_txn_producer.c)
  *   Hands        what the leader does without Kafka, from the first step of a takeover on, while the sender waits (only
  *                with HANDS)
  *   Broker       the transaction coordinator, and requests that the network held back

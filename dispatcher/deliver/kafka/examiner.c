@@ -20,73 +20,51 @@
 
 #define ENOUGH 3 /* number of replicas with which writes continue while one broker is down and another one fails */
 
-struct judging {
-    int64_t wanted; /* number of replicas that each topic should have */
-    dt_found_here_fn *found;
-    void *arg;
-    bool found_some; /* whether a finding was reported */
-};
-
-static void report_finding(struct judging *j, enum dt_finding_kind finding, const char *subject, const char *detail)
+/* Checks the settings of a topic. replicas: kafka.replication_factor, the least number of replicas that a topic should
+ * have. Returns whether a finding was reported. */
+static bool judge_topic(const char *topic, const struct dt_kafka_topic_info *info, int64_t replicas,
+                        dt_found_here_fn *found, void *arg)
 {
-    j->found_some = true;
-    j->found(j->arg, finding, subject, detail);
-}
-
-/* Returns the number of replicas that a topic should have: the configured number, or ENOUGH (at most the number of
- * brokers) if that is higher. */
-static int64_t wanted_replicas(int64_t replicas, int brokers)
-{
-    int64_t possible = brokers < ENOUGH ? brokers : ENOUGH;
-    return replicas > possible ? replicas : possible;
-}
-
-static void check_topic(struct judging *j, const struct dt_kafka_topic_state *topic)
-{
-    const bool many = topic->replicas && topic->min_in_sync > topic->replicas;
-    const bool few = topic->replicas > 1 && topic->min_in_sync == 1;
+    const int64_t possible = info->brokers < ENOUGH ? info->brokers : ENOUGH;
+    const int64_t wanted = replicas > possible ? replicas : possible;
+    const bool on_few = info->replicas && info->replicas < wanted;
+    const bool many = info->replicas && info->min_in_sync > info->replicas;
+    const bool few = info->replicas > 1 && info->min_in_sync == 1;
     char detail[160];
-    if (!topic->there) {
-        report_finding(j, DT_FINDING_KAFKA_TOPIC, topic->name, "Kafka knows no topic of this name");
-        return;
-    }
-    if (topic->replicas && topic->replicas < j->wanted) {
-        snprintf(detail, sizeof(detail), "it has partitions with %d replicas, and should have %lld", topic->replicas,
-                 (long long)j->wanted);
-        report_finding(j, DT_FINDING_KAFKA_REPLICATION, topic->name, detail);
+    if (on_few) {
+        snprintf(detail, sizeof(detail), "it has partitions with %d replicas, and should have %lld", info->replicas,
+                 (long long)wanted);
+        found(arg, DT_FINDING_KAFKA_REPLICATION, topic, detail);
     }
     if (many || few) {
-        snprintf(detail, sizeof(detail), "min.insync.replicas is %lld, of %d replicas%s", (long long)topic->min_in_sync,
-                 topic->replicas, many ? ": nothing can be written" : "");
-        report_finding(j, DT_FINDING_KAFKA_MIN_ISR, topic->name, detail);
+        snprintf(detail, sizeof(detail), "min.insync.replicas is %lld, of %d replicas%s", (long long)info->min_in_sync,
+                 info->replicas, many ? ": nothing can be written" : "");
+        found(arg, DT_FINDING_KAFKA_MIN_ISR, topic, detail);
     }
-    if (topic->elects_unclean)
-        report_finding(j, DT_FINDING_KAFKA_UNCLEAN, topic->name, "unclean.leader.election.enable is true");
+    if (info->elects_unclean)
+        found(arg, DT_FINDING_KAFKA_UNCLEAN, topic, "unclean.leader.election.enable is true");
+    return on_few || many || few || info->elects_unclean;
 }
 
 void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg)
 {
-    struct judging j = {.wanted = wanted_replicas(replicas, state->brokers), .found = found, .arg = arg};
-    for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++)
-        check_topic(&j, &state->topics[i]);
+    for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++) {
+        if (state->topics[i].there)
+            (void)judge_topic(state->topics[i].name, &state->topics[i].info, replicas, found, arg);
+        else
+            found(arg, DT_FINDING_KAFKA_TOPIC, state->topics[i].name, "Kafka knows no topic of this name");
+    }
 }
 
-/* Checks a topic that jobs are sent to. A missing topic is a finding only if a caller was refused because the topic
- * could not be created: other missing topics are created on demand. */
+/* A missing topic is a finding only if a caller was refused because the topic could not be created: other missing topics
+ * are created on demand. */
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg)
 {
-    struct judging j = {.wanted = wanted_replicas(replicas, topic->info.brokers), .found = found, .arg = arg};
-    struct dt_kafka_topic_state state = {.there = true,
-                                         .replicas = topic->info.replicas,
-                                         .min_in_sync = topic->info.min_in_sync,
-                                         .elects_unclean = topic->info.elects_unclean};
-    snprintf(state.name, sizeof(state.name), "%s", topic->name);
     if (topic->status == DT_REFUSED)
-        report_finding(&j, DT_FINDING_KAFKA_JOB_TOPIC, topic->name, topic->reason);
-    else if (topic->status == DT_OK)
-        check_topic(&j, &state);
-    return j.found_some;
+        found(arg, DT_FINDING_KAFKA_JOB_TOPIC, topic->name, topic->reason);
+    return topic->status == DT_REFUSED ||
+           (topic->status == DT_OK && judge_topic(topic->name, &topic->info, replicas, found, arg));
 }
 
 /*
@@ -159,7 +137,7 @@ static void add_finding(void *arg, enum dt_finding_kind finding, const char *sub
 static bool judge_asked_topic(void *arg, const struct dt_kafka_asked_topic *topic)
 {
     dt_examiner *e = arg;
-    bool wrong = dt_kafka_judge_asked(topic, e->env->config->kafka_replication_factor, add_finding, &e->kafka);
+    const bool wrong = dt_kafka_judge_asked(topic, e->env->config->kafka_replication_factor, add_finding, &e->kafka);
     return wrong && e->kafka.n < MAX;
 }
 

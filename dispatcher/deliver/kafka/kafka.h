@@ -51,19 +51,6 @@ enum dt_ledger_care {
 };
 /* Checks the ledger. REFUSED: it does not have retention.ms=-1 and a partition for the shard. */
 dt_status dt_kafka_admin_ledger(dt_kafka_admin *admin, unsigned shard, enum dt_ledger_care care, struct dt_error *err);
-struct dt_kafka_topic_state {
-    char name[250];
-    bool there;
-    int replicas;        /* number of replicas of the partition with the fewest; 0: Kafka does not report it */
-    int64_t min_in_sync; /* min.insync.replicas; 0: Kafka does not report it */
-    bool elects_unclean; /* unclean.leader.election.enable */
-};
-struct dt_kafka_state {
-    int brokers;
-    struct dt_kafka_topic_state topics[DT_KAFKA_OWN_TOPICS];
-};
-/* Reads the settings of all topics of the installation; creates no topic. UNAVAILABLE: Kafka does not answer. */
-dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_kafka_state *out, struct dt_error *err);
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;
@@ -71,6 +58,15 @@ struct dt_kafka_topic_info {
     int64_t min_in_sync;   /* min.insync.replicas; 0: Kafka does not report it */
     bool elects_unclean;   /* unclean.leader.election.enable */
 };
+struct dt_kafka_state { /* the topics of the installation */
+    struct {
+        char name[250];
+        bool there;
+        struct dt_kafka_topic_info info; /* without max_message_bytes and partitions */
+    } topics[DT_KAFKA_OWN_TOPICS];
+};
+/* Reads the settings of all topics of the installation; creates no topic. UNAVAILABLE: Kafka does not answer. */
+dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_kafka_state *out, struct dt_error *err);
 /* Returns the properties of a topic. Properties are looked up again after 30 s (in the background, if the topic was
  * writable before). If the topic is missing and auto_create_partitions > 0, it is created. REFUSED: the topic does not
  * exist and cannot be created, or may not be written; this answer is cached for 5 s. UNAVAILABLE: Kafka does not
@@ -274,42 +270,3 @@ struct dt_kafka_refusal {
     bool whole_topic;  /* Kafka accepts no message to the topic at all (it is missing, or not authorised) */
 };
 struct dt_kafka_refusal dt_producer_refusal(const dt_producer *producer);
-
-/*
- * ---- one producer of a pair (kafka_txn_producer.c), for kafka_producer.c alone ----
- *
- * It has one transactional id, and one transaction at a time. Used by the owner's thread. Unless a comment says
- * otherwise, a function behaves like the function of a pair that has the same name.
- */
-
-typedef struct dt_txn_producer dt_txn_producer;
-
-/* transactional.id = <installation>-<uuid>-<shard><suffix>; connects in the background. The caller must free *out,
- * whatever the status. */
-dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_txn_producer **out,
-                              struct dt_error *err);
-/* Waits for the ledger's metadata (without a connection, librdkafka's request for the coordinator takes half a second
- * longer). Then begins to fence older producers with this transactional id and to complete their transactions, without
- * waiting for that. After *stop is set, calls wait only for the answer to a commit. */
-dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
-                                struct dt_error *err);
-/* Waits until the older producers are fenced, which dt_txn_producer_start has begun. */
-dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
-                                       struct dt_error *err);
-void dt_txn_producer_free(dt_txn_producer *p);
-
-/* Makes sure that the messages' topics and their size limits are known: looks up unknown topics. */
-dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
-                                struct dt_error *err);
-/* Looks up existing topics before their first message, in one request. Waits for at most 0.2 s. Ignores failures,
- * because dt_txn_producer_learn looks up unknown topics again. */
-void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
-/* Returns whether all topics of the messages are known, and each of them accepts our largest batch. Sends no
- * request. */
-bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
-/* Begins the nth transaction, counted over both producers. All topics of the messages must be known. Only key and value
- * of the record are used. */
-dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
-                                const struct dt_kafka_message *record, struct dt_error *err);
-dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err);
-struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p);

@@ -29,10 +29,8 @@ struct look {
     const char *topic;
     rd_kafka_resp_err_t code;
     char retention_ms[32], cleanup_policy[32];
-    int64_t max_message_bytes;
-    int64_t min_in_sync; /* min.insync.replicas; 0: not reported */
-    bool elects_unclean;
-    char reason[200]; /* why Kafka refused to create or grow the topic */
+    struct dt_kafka_topic_info info; /* the part that describing a topic shows */
+    char reason[200];                /* why Kafka refused to create or grow the topic */
     bool made;
 };
 
@@ -98,11 +96,11 @@ static void copy_topic_setting(struct look *look, const rd_kafka_ConfigEntry_t *
     else if (strcmp(name, "cleanup.policy") == 0)
         snprintf(look->cleanup_policy, sizeof(look->cleanup_policy), "%s", value);
     else if (strcmp(name, "max.message.bytes") == 0)
-        look->max_message_bytes = strtoll(value, NULL, 10);
+        look->info.max_message_bytes = strtoll(value, NULL, 10);
     else if (strcmp(name, "min.insync.replicas") == 0)
-        look->min_in_sync = strtoll(value, NULL, 10);
+        look->info.min_in_sync = strtoll(value, NULL, 10);
     else if (strcmp(name, "unclean.leader.election.enable") == 0)
-        look->elects_unclean = strcmp(value, "true") == 0;
+        look->info.elects_unclean = strcmp(value, "true") == 0;
 }
 
 static struct look *find_lookup(struct look *v, size_t n, const char *topic)
@@ -128,7 +126,7 @@ static void describe_topics(struct dt_kafka_admin *a, struct look *v, size_t n)
     size_t n_found = 0;
     dt_assert_cmp(n, <=, DT_KAFKA_FIND_MAX);
     for (size_t i = 0; i < n; i++) {
-        v[i].max_message_bytes = DEFAULT_MAX_MESSAGE;
+        v[i].info.max_message_bytes = DEFAULT_MAX_MESSAGE;
         resources[i] = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, v[i].topic);
     }
     rd_kafka_DescribeConfigs(a->rk, resources, n, options, a->queue);
@@ -247,12 +245,12 @@ static void add_partitions(struct dt_kafka_admin *a, struct look *look, unsigned
 
 /* Reads the number of partitions and replicas. The topic must exist, because a metadata request could create it. */
 static dt_status read_topic_shape(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us,
-                                  struct dt_kafka_shape *shape, struct dt_error *err)
+                                  struct dt_kafka_topic_info *info, struct dt_error *err)
 {
     rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
     if (!rkt)
         return dt_kafka_fail(err, rd_kafka_last_error(), topic);
-    dt_status status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, shape, err);
+    dt_status status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, info, err);
     rd_kafka_topic_destroy(rkt);
     return status;
 }
@@ -337,7 +335,6 @@ static void finish_topic_finding(struct dt_kafka_admin *a, const struct look *lo
                                  struct dt_kafka_finding *f)
 {
     const bool on_demand = a->env->config->kafka_auto_create_partitions > 0;
-    struct dt_kafka_shape shape = {0};
     f->made = look->made;
     if (look->code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && on_demand && !make)
         f->status = DT_BUSY;
@@ -345,15 +342,9 @@ static void finish_topic_finding(struct dt_kafka_admin *a, const struct look *lo
         f->status = status_of_lookup(look, on_demand, false, &f->error);
     if (f->status != DT_OK)
         return;
-    /* the size limit is the lower of the topic's max.message.bytes and our own DT_KAFKA_MESSAGE_MAX */
-    f->info.max_message_bytes =
-        look->max_message_bytes < DT_KAFKA_MESSAGE_MAX ? look->max_message_bytes : DT_KAFKA_MESSAGE_MAX;
-    f->info.min_in_sync = look->code == RD_KAFKA_RESP_ERR_NO_ERROR ? look->min_in_sync : 0;
-    f->info.elects_unclean = look->elects_unclean;
-    f->status = read_topic_shape(a, f->name, deadline_us, &shape, &f->error);
-    f->info.partitions = shape.partitions;
-    f->info.replicas = shape.replicas;
-    f->info.brokers = shape.brokers;
+    f->info = look->info;
+    f->info.max_message_bytes = dt_earlier(look->info.max_message_bytes, DT_KAFKA_MESSAGE_MAX); /* our own limit */
+    f->status = read_topic_shape(a, f->name, deadline_us, &f->info, &f->error);
 }
 
 /* Waits until the partitions of new topics have leaders. A broker knows a new topic before it leads the topic's
@@ -423,7 +414,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     struct look look = {.topic = topic};
-    struct dt_kafka_shape shape = {0};
+    struct dt_kafka_topic_info info = {0};
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
     DT_THEN(status, read_installation_topic(a, &look, repair ? (int)shards : 0, true, err));
     if (status == DT_OK && strcmp(look.retention_ms, "-1") != 0)
@@ -432,11 +423,11 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     if (status == DT_OK && strcmp(look.cleanup_policy, "delete") != 0)
         status =
             dt_fail(err, DT_REFUSED, "topic %s has cleanup.policy=%s: it must be delete", topic, look.cleanup_policy);
-    DT_THEN(status, read_topic_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &shape, err));
-    if (status != DT_OK || shape.partitions >= (int)shards)
+    DT_THEN(status, read_topic_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &info, err));
+    if (status != DT_OK || info.partitions >= (int)shards)
         return status;
     if (!repair)
-        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions, fewer than the %u shards", topic, shape.partitions,
+        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions, fewer than the %u shards", topic, info.partitions,
                        shards);
     add_partitions(a, &look, shards);
     /* If two processes add partitions at once, the later one gets an error because the topic already has this many.
@@ -476,24 +467,22 @@ dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 /* ---- findings for operators ---- */
 
 /* Counts the replicas. The topic must exist, because a metadata request could create it. */
-static dt_status count_replicas(struct dt_kafka_admin *a, const char *topic, struct dt_kafka_topic_state *out,
-                                int *brokers, struct dt_error *err)
+static dt_status count_replicas(struct dt_kafka_admin *a, const char *topic, struct dt_kafka_topic_info *out,
+                                struct dt_error *err)
 {
     const struct rd_kafka_metadata *seen = NULL;
     rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
     rd_kafka_resp_err_t code = rkt ? rd_kafka_metadata(a->rk, 0, rkt, &seen, LOOK_TIMEOUT_MS) : rd_kafka_last_error();
-    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        if (rkt)
-            rd_kafka_topic_destroy(rkt);
+    if (rkt)
+        rd_kafka_topic_destroy(rkt);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return dt_kafka_fail(err, code, topic);
-    }
-    *brokers = seen->broker_cnt;
+    out->brokers = seen->broker_cnt;
     for (int i = 0; seen->topic_cnt == 1 && i < seen->topics[0].partition_cnt; i++) {
         int replicas = seen->topics[0].partitions[i].replica_cnt;
         out->replicas = i == 0 || replicas < out->replicas ? replicas : out->replicas;
     }
     rd_kafka_metadata_destroy(seen);
-    rd_kafka_topic_destroy(rkt);
     return DT_OK;
 }
 
@@ -513,13 +502,10 @@ dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, 
     if (no_broker_answered(looks, DT_KAFKA_OWN_TOPICS))
         status = dt_kafka_fail(err, looks[0].code, "topics of ours");
     for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++) {
-        struct dt_kafka_topic_state *topic = &out->topics[i];
-        bool answered = looks[i].code == RD_KAFKA_RESP_ERR_NO_ERROR;
-        topic->there = looks[i].code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-        topic->min_in_sync = answered ? looks[i].min_in_sync : 0;
-        topic->elects_unclean = answered && looks[i].elects_unclean;
-        if (answered)
-            status = count_replicas(a, topic->name, topic, &out->brokers, err);
+        out->topics[i].there = looks[i].code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+        out->topics[i].info = looks[i].info;
+        if (looks[i].code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            status = count_replicas(a, out->topics[i].name, &out->topics[i].info, err);
     }
     end_requests(a);
     return status;

@@ -161,22 +161,30 @@ size_t dt_kafka_message_size(const struct dt_kafka_message *message)
     return n;
 }
 
-rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok)
+rd_kafka_error_t *dt_kafka_produce(rd_kafka_t *rk, rd_kafka_vu_t topic, int32_t partition,
+                                   const struct dt_kafka_message *message, void *opaque)
 {
-    *ok = true;
-    if (message->n_headers == 0)
-        return NULL;
-    rd_kafka_headers_t *headers = rd_kafka_headers_new(message->n_headers);
-    for (size_t i = 0; headers && i < message->n_headers; i++) {
+    rd_kafka_headers_t *headers = message->n_headers ? rd_kafka_headers_new(message->n_headers) : NULL;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (size_t i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < message->n_headers; i++) {
         const struct dt_kafka_header *h = &message->headers[i];
-        if (rd_kafka_header_add(headers, h->name.p, (ssize_t)h->name.n, h->value.p, (ssize_t)h->value.n) !=
-            RD_KAFKA_RESP_ERR_NO_ERROR) {
-            rd_kafka_headers_destroy(headers);
-            headers = NULL;
-        }
+        code = rd_kafka_header_add(headers, h->name.p, (ssize_t)h->name.n, h->value.p, (ssize_t)h->value.n);
     }
-    *ok = headers != NULL;
-    return headers;
+    const rd_kafka_vu_t v[] = {
+        topic,
+        {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
+        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)(uintptr_t)message->key.p, message->key.n}},
+        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)message->value.p, message->value.n}},
+        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = opaque},
+        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
+        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
+    };
+    rd_kafka_error_t *error = code == RD_KAFKA_RESP_ERR_NO_ERROR
+                                  ? rd_kafka_produceva(rk, v, sizeof(v) / sizeof(*v) - (headers ? 0 : 1))
+                                  : rd_kafka_error_new(code, "out of memory for headers");
+    if (headers && error) /* otherwise librdkafka owns the headers now */
+        rd_kafka_headers_destroy(headers);
+    return error;
 }
 
 /* ---- metadata ---- */
@@ -188,7 +196,7 @@ enum { ASK_FIRST_MS = 100, ASK_MAX_MS = 6400 };
 static _Atomic int ask_ms = ASK_FIRST_MS;
 
 static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
-                                         struct dt_kafka_shape *shape)
+                                         struct dt_kafka_topic_info *info)
 {
     int64_t begun_us = dt_kafka_now_us();
     int64_t left_ms = (deadline_us - begun_us) / 1000 + 1;
@@ -199,15 +207,18 @@ static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
         code = md->topic_cnt == 1 ? md->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
         const struct rd_kafka_metadata_topic *seen = &md->topics[0];
-        struct dt_kafka_shape found = {.partitions = seen->partition_cnt, .brokers = md->broker_cnt};
+        int replicas = 0;
         for (int i = 0; i < seen->partition_cnt; i++) {
-            if (i == 0 || seen->partitions[i].replica_cnt < found.replicas)
-                found.replicas = seen->partitions[i].replica_cnt;
+            if (i == 0 || seen->partitions[i].replica_cnt < replicas)
+                replicas = seen->partitions[i].replica_cnt;
             if (seen->partitions[i].leader < 0)
                 code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
         }
-        if (shape)
-            *shape = found;
+        if (info) {
+            info->partitions = seen->partition_cnt;
+            info->replicas = replicas;
+            info->brokers = md->broker_cnt;
+        }
     }
     if (md)
         rd_kafka_metadata_destroy(md);
@@ -223,7 +234,7 @@ static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
 /* Waits for a topic's metadata. A broker may not know a new topic for a moment, so the request is repeated a few
  * times. */
 dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
-                               struct dt_kafka_shape *shape, struct dt_error *err)
+                               struct dt_kafka_topic_info *info, struct dt_error *err)
 {
     const int64_t unknown_until_us = dt_kafka_now_us() + 300000;
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -231,7 +242,7 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
     for (;;) {
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka: stopped while asking for metadata");
-        code = ask_for_topic(rk, topic, deadline_us, shape);
+        code = ask_for_topic(rk, topic, deadline_us, info);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             return DT_OK;
         if (dt_kafka_now_us() >= deadline_us)

@@ -46,18 +46,16 @@ dt_status dt_kafka_fail(struct dt_error *err, rd_kafka_resp_err_t code, const ch
 
 /* Maximal size of a message in a batch of its own. */
 size_t dt_kafka_message_size(const struct dt_kafka_message *message);
-/* Creates a header list for librdkafka. If it returns NULL, *ok is true if the message has no headers, and false if
- * memory ran out. */
-rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok);
+/* Gives a copy of the message to librdkafka. topic: RD_KAFKA_VTYPE_TOPIC or _RKT. NULL: librdkafka has the message, and
+ * its delivery report will have `opaque`. */
+rd_kafka_error_t *dt_kafka_produce(rd_kafka_t *rk, rd_kafka_vu_t topic, int32_t partition,
+                                   const struct dt_kafka_message *message, void *opaque);
 
-struct dt_kafka_shape {
-    int partitions, replicas, brokers; /* replicas: number of replicas of the partition with the fewest */
-};
-/* Reads the metadata of one topic; waits until deadline_us or until *stop is set (stop may be NULL; checked every 100
+/* Reads the partitions, replicas and brokers of one topic into *info (may be NULL); waits until deadline_us or until *stop is set (stop may be NULL; checked every 100
  * ms). UNAVAILABLE: no answer, or a partition has no leader. REFUSED: no such topic, or no right to it. SHUTDOWN: *stop
  * is set. */
 dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
-                               struct dt_kafka_shape *shape, struct dt_error *err);
+                               struct dt_kafka_topic_info *info, struct dt_error *err);
 
 /* Fills in the offsets at which the list's partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one
  * request. If the handle reads only committed messages, the end is that of the committed messages. */

@@ -43,16 +43,16 @@ dt_status dt_result_lag_mark(dt_result_lag *l, struct dt_error *err)
     forget_end_offsets(l);
     if (status != DT_OK)
         return status;
-    struct dt_kafka_shape shape = {0};
+    struct dt_kafka_topic_info info = {0};
     rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
     const int64_t until_us = dt_kafka_now_us() + ANSWER_MS * INT64_C(1000);
-    status = topic ? dt_kafka_await_topic(rk, topic, until_us, NULL, &shape, err)
+    status = topic ? dt_kafka_await_topic(rk, topic, until_us, NULL, &info, err)
                    : dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
     if (topic)
         rd_kafka_topic_destroy(topic);
     if (status == DT_OK) {
-        l->ends = rd_kafka_topic_partition_list_new(shape.partitions);
-        for (int i = 0; i < shape.partitions; i++)
+        l->ends = rd_kafka_topic_partition_list_new(info.partitions);
+        for (int i = 0; i < info.partitions; i++)
             rd_kafka_topic_partition_list_add(l->ends, l->topic, i);
         status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
         if (status != DT_OK)

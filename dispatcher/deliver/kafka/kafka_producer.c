@@ -1,142 +1,14 @@
 /*
- * Owns:            which of a shard's two transactional producers is used next; below, the producer of notices.
- * Refuses to know: what a transaction consists of (kafka_txn_producer.c).
- *
- * Kafka answers EndTxn before it has written the transaction's markers. A producer that continues with the same
- * transactional id before that gets CONCURRENT_TRANSACTIONS, and librdkafka then waits for 20 ms. With two ids used
- * alternately, Kafka writes the markers of one transaction while the next transaction is open.
- *
- * Invariants:
- *   - One transaction is open at a time, over both ids. It begins only after a clean commit of the transaction before,
- *     so that ledger offsets rise. In a partition to which both transactions wrote (always the ledger), a reader of
- *     committed messages sees nothing of the second before the marker of the first.
- *   - A producer exists only when both ids are fenced: then no earlier transaction, under either id, can be committed.
- *   - After a status other than OK neither producer is used again: the turn stays with the producer that failed.
- *
- * Each producer has its own metadata, refreshed every five minutes. So in the five minutes after a topic got more
- * partitions, the two producers may choose different partitions for a key.
- */
-#include <pthread.h>
-
-#include "base/assert.h"
-#include "base/fail_point.h"
-#include "kafka.h"
-#include "kafka_common.h"
-
-enum { LINES = 2 };
-/* Suffixes of the transactional ids. A takeover fences the producers of all of them. A version that knows fewer
- * suffixes must not run beside this one, because it would not fence the others. */
-static const char *const suffixes[LINES] = {"", "-b"};
-
-struct dt_producer {
-    dt_txn_producer *lines[LINES];
-    uint32_t begun; /* number of transactions that were begun */
-    unsigned turn;  /* index of the producer to use next; after a failure: the producer that failed */
-    bool ready;     /* both producers know the topics of the next transaction's messages */
-};
-
-static dt_txn_producer *current_producer(const dt_producer *p)
-{
-    dt_assert_cmp(p->turn, <, LINES);
-    return p->lines[p->turn];
-}
-
-static void switch_producer(dt_producer *p)
-{
-    p->turn = (p->turn + 1) % LINES;
-}
-
-void dt_producer_meet(dt_producer *p, const struct dt_str *topics, size_t n)
-{
-    for (unsigned i = 0; i < LINES; i++)
-        dt_txn_producer_meet(p->lines[i], topics, n);
-}
-
-bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
-{
-    p->ready = dt_txn_producer_ready(current_producer(p), messages, n);
-    return p->ready;
-}
-
-dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
-                            struct dt_str record_value, struct dt_error *err)
-{
-    const struct dt_kafka_message record = {.key = record_key, .value = record_value};
-    dt_status status = DT_OK;
-    /* Both producers look up the topics; otherwise the next transaction would have to wait for a lookup as well. After
-     * a failure, the producer that failed stays the current one. */
-    for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
-        status = dt_txn_producer_learn(current_producer(p), messages, n, err);
-        if (status == DT_OK)
-            switch_producer(p);
-    }
-    p->ready = false;
-    return status == DT_OK ? dt_txn_producer_begin(current_producer(p), p->begun++, messages, n, &record, err) : status;
-}
-
-dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
-{
-    dt_status status = dt_txn_producer_commit(current_producer(p), ledger_offset, err);
-    if (status == DT_OK)
-        switch_producer(p);
-    return status;
-}
-
-dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
-                           struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err)
-{
-    dt_status status = dt_producer_begin(p, messages, n, record_key, record_value, err);
-    return status == DT_OK ? dt_producer_commit(p, ledger_offset, err) : status;
-}
-
-struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
-{
-    return dt_txn_producer_refusal(current_producer(p));
-}
-
-void dt_producer_free(dt_producer *p)
-{
-    if (!p)
-        return;
-    for (unsigned i = 0; i < LINES; i++, switch_producer(p))
-        dt_txn_producer_free(
-            current_producer(p)); /* first the current producer, because an open transaction of it blocks readers */
-    free(p);
-}
-
-dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
-                          struct dt_error *err)
-{
-    const int64_t deadline_us = dt_kafka_now_us() + env->config->kafka_transaction_timeout * 1000;
-    dt_producer *p = calloc(1, sizeof(*p));
-    dt_status status = DT_OK;
-    *out = p;
-    if (!p)
-        return dt_fail(err, DT_NOMEM, "kafka producer: out of memory");
-    /* Both producers connect and wait for open transactions of older producers at the same time, so that the waits do
-     * not add up. */
-    for (unsigned i = 0; status == DT_OK && i < LINES; i++)
-        status = dt_txn_producer_new(env, shard, suffixes[i], &p->lines[i], err);
-    for (unsigned i = 0; status == DT_OK && i < LINES; i++)
-        status = dt_txn_producer_start(p->lines[i], deadline_us, stop, err);
-    for (unsigned i = 0; status == DT_OK && i < LINES; i++) {
-        status = dt_txn_producer_await_fenced(p->lines[i], deadline_us, stop, err);
-        if (i == 0)
-            DT_FAIL_POINT_STATUS("takeover.fenced_one", status, err);
-    }
-    if (status != DT_OK) {
-        dt_producer_free(p);
-        *out = NULL;
-    }
-    return status;
-}
-
-/*
- * ---- an idempotent producer for notices (dead letters, rejected results): at least once ----
+ * An idempotent producer for notices (dead letters, rejected results): at least once.
  *
  * Invariants: a batch exists until its last delivery report has arrived or librdkafka has dropped its messages, even if
  * the caller stopped waiting. One of the waiting callers serves the reports of all callers, under one lock.
  */
+#include <pthread.h>
+
+#include "base/assert.h"
+#include "kafka.h"
+#include "kafka_common.h"
 
 enum { KEEP_HANDLE_MS = 10000 };
 
@@ -154,16 +26,15 @@ struct batch {
     bool abandoned;
     rd_kafka_resp_err_t error;
     bool *sent; /* the caller's array; not used after the caller has abandoned the batch */
-};
-
-struct report {
-    struct batch *batch;
-    size_t i;
+    struct report {
+        struct batch *batch;
+        size_t i;
+    } reports[]; /* one for each message */
 };
 
 static void on_delivery_report(rd_kafka_t *, const rd_kafka_message_t *m, void *)
 {
-    struct report *r = m->_private;
+    const struct report *r = m->_private;
     struct batch *b = r->batch;
     dt_assert_cmp(b->outstanding, >, 0);
     b->outstanding--;
@@ -171,48 +42,32 @@ static void on_delivery_report(rd_kafka_t *, const rd_kafka_message_t *m, void *
         b->error = m->err;
     if (!b->abandoned)
         b->sent[r->i] = m->err == RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (b->abandoned && b->outstanding == 0)
+    else if (b->outstanding == 0)
         free(b);
-    free(r);
 }
 
 static rd_kafka_resp_err_t produce_notice(struct dt_notice_producer *s, const struct dt_kafka_message *m,
                                           struct report *report, int64_t deadline_us)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
-    bool ok;
-    rd_kafka_headers_t *headers = dt_kafka_headers(m, &ok);
-    rd_kafka_resp_err_t code = ok ? RD_KAFKA_RESP_ERR__QUEUE_FULL : RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-    rd_kafka_vu_t v[] = {
-        {.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic},
-        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)(uintptr_t)m->key.p, m->key.n}},
-        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)m->value.p, m->value.n}},
-        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report},
-        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
-        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
-    };
-    const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
+    const rd_kafka_vu_t where = {.vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = topic};
+    rd_kafka_error_t *error;
     snprintf(topic, sizeof(topic), "%.*s", (int)m->topic.n, m->topic.p);
-    while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-        rd_kafka_error_t *error = rd_kafka_produceva(s->rk, v, n);
-        if (!error)
-            return RD_KAFKA_RESP_ERR_NO_ERROR;
-        code = rd_kafka_error_code(error);
+    while ((error = dt_kafka_produce(s->rk, where, RD_KAFKA_PARTITION_UA, m, report))) {
+        const rd_kafka_resp_err_t code = rd_kafka_error_code(error);
         rd_kafka_error_destroy(error);
-        if (dt_kafka_now_us() >= deadline_us)
-            break;
-        if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL)
-            rd_kafka_poll(s->rk, 10);
+        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || dt_kafka_now_us() >= deadline_us)
+            return code;
+        rd_kafka_poll(s->rk, 10);
     }
-    if (headers)
-        rd_kafka_headers_destroy(headers);
-    return code;
+    report->batch->outstanding++;
+    return RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 static dt_status send_notice_batch(struct dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
                                    bool *sent, int64_t deadline_us, struct dt_error *err)
 {
-    struct batch *b = calloc(1, sizeof(*b));
+    struct batch *b = calloc(1, sizeof(*b) + n * sizeof(b->reports[0]));
     memset(sent, 0, n * sizeof(*sent));
     if (!b)
         return dt_fail(err, DT_NOMEM, "out of memory");
@@ -223,17 +78,8 @@ static dt_status send_notice_batch(struct dt_notice_producer *s, const struct dt
         return status;
     }
     for (size_t i = 0; i < n; i++) {
-        struct report *r = malloc(sizeof(*r));
-        rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
-        if (r) {
-            *r = (struct report){.batch = b, .i = i};
-            b->outstanding++;
-            code = produce_notice(s, &messages[i], r, deadline_us);
-        }
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-            continue;
-        b->outstanding -= r != NULL;
-        free(r);
+        b->reports[i] = (struct report){b, i};
+        const rd_kafka_resp_err_t code = produce_notice(s, &messages[i], &b->reports[i], deadline_us);
         if (b->error == RD_KAFKA_RESP_ERR_NO_ERROR)
             b->error = code;
     }

@@ -497,7 +497,7 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
 dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     const int64_t now_us = dt_kafka_now_us();
-    struct dt_kafka_shape shape = {0};
+    struct dt_kafka_topic_info info = {0};
     dt_status status;
     /* Kafka may answer a new handle if the settings changed, or if files changed that the settings name. */
     bool outdated =
@@ -515,8 +515,8 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     if (same && now_us < c->looked_us + LOOK_EVERY_US)
         return DT_OK;
     status = dt_kafka_await_topic(c->rk, c->topic, now_us + (same ? LOOK_AGAIN_US : LOOK_TIMEOUT_US), c->how.stop,
-                                  &shape, &c->unsaid);
-    if (status == DT_UNAVAILABLE && shape.partitions > 0 && !c->how.begin)
+                                  &info, &c->unsaid);
+    if (status == DT_UNAVAILABLE && info.partitions > 0 && !c->how.begin)
         /* Partitions without a leader do not matter: librdkafka waits for their leaders, and reads the others. */
         status = c->unsaid.status = DT_OK;
     c->silent_us = status == DT_OK ? 0 : c->silent_us ? c->silent_us : now_us;
@@ -528,8 +528,8 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     if (status != DT_OK)
         return dt_fail(err, status, "%s", c->unsaid.text);
     if (!same)
-        return choose_own_partitions(c, shape.partitions, rank, members, err);
-    if (shape.partitions != c->partitions) {
+        return choose_own_partitions(c, info.partitions, rank, members, err);
+    if (info.partitions != c->partitions) {
         dt_kafka_reader_restart(c);
         return DT_OK;
     }

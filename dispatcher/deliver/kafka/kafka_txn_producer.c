@@ -1,16 +1,16 @@
 /*
- * Owns:            one transactional id of a shard, its producer, and its transactions: the messages of a batch and
- *                  their ledger record. This file begins a transaction and, on request, commits it.
+ * Owns:            a shard's two transactional ids, each with its producer (a line), and the transactions of a line:
+ *                  the messages of a batch and their ledger record; at the end, which line is used next.
  * Refuses to know: what the messages mean, and the outcome of a transaction in doubt (the ledger shows it).
  *
  * Invariants:
  *   - OK means: every delivery report is in and good, one EndTxn request was sent, no connection that carried a part of
  *     the transaction was closed before the commit was answered, the commit was answered with success, and the record's
  *     offset is known.
- *   - After any other status the handle sends nothing more: the caller must call dt_txn_producer_free, and take over.
- *     dt_txn_producer_free aborts the open transaction, unless its commit may have been requested.
+ *   - After any other status the handle sends nothing more: the caller must call free_line, and take over.
+ *     free_line aborts the open transaction, unless its commit may have been requested.
  *   - librdkafka's threads use `watch`, and the members that choose_partition reads, which do not change while a
- *     transaction is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the thread
+ *     transaction is open. Everything else belongs to the owner's thread, and after free_line to the thread
  *     that destroys the handle.
  */
 #include "kafka.h"
@@ -52,7 +52,7 @@ struct report {
     size_t bytes;
 };
 
-struct dt_txn_producer {
+struct line {
     const struct dt_kafka_env *env;
     unsigned shard;
     rd_kafka_t *rk;
@@ -87,12 +87,12 @@ struct dt_txn_producer {
 
 static int on_socket_close(int fd, void *opaque)
 {
-    return dt_kafka_watch_close_socket(&((dt_txn_producer *)opaque)->watch, fd);
+    return dt_kafka_watch_close_socket(&((struct line *)opaque)->watch, fd);
 }
 
 static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
 {
-    dt_txn_producer *p = rk ? rd_kafka_opaque(rk) : NULL;
+    struct line *p = rk ? rd_kafka_opaque(rk) : NULL;
     if (p)
         dt_kafka_watch_log(&p->watch, facility, text);
     dt_kafka_on_log(rk, level, facility, text);
@@ -100,7 +100,7 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
 
 /* ---- delivery reports, served by rd_kafka_poll on the owner's thread ---- */
 
-static void record_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const char *topic)
+static void record_refusal(struct line *p, rd_kafka_resp_err_t code, const char *topic)
 {
     if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
@@ -110,7 +110,7 @@ static void record_refusal(dt_txn_producer *p, rd_kafka_resp_err_t code, const c
 
 static void on_delivery_report(rd_kafka_t *, const rd_kafka_message_t *m, void *opaque)
 {
-    dt_txn_producer *p = opaque;
+    struct line *p = opaque;
     struct report *r = m->_private;
     if (p->failed || !r)
         return; /* the report belongs to a purged message, and no thread waits for it */
@@ -148,7 +148,7 @@ static void on_error(rd_kafka_t *, int code, const char *reason, void *)
 static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, size_t key_n, int32_t partitions,
                                 void *topic_opaque, void *message_opaque)
 {
-    const dt_txn_producer *p = topic_opaque;
+    const struct line *p = topic_opaque;
     const struct report *r = message_opaque;
     int32_t chosen = rd_kafka_msg_partitioner_murmur2_random(rkt, key, key_n, partitions, topic_opaque, message_opaque);
     if (!r || key)
@@ -161,7 +161,7 @@ static int32_t choose_partition(const rd_kafka_topic_t *rkt, const void *key, si
 
 /* Changes the status of a failure to DOUBT, unless it is REFUSED. After any failure the producer must not be used
  * again. */
-static dt_status mark_failed_in_doubt(dt_txn_producer *p, dt_status status, struct dt_error *err)
+static dt_status mark_failed_in_doubt(struct line *p, dt_status status, struct dt_error *err)
 {
     if (status == DT_OK)
         return DT_OK;
@@ -175,7 +175,7 @@ static dt_status mark_failed_in_doubt(dt_txn_producer *p, dt_status status, stru
 
 /* ---- topics ---- */
 
-static struct topic **find_topic_slot(dt_txn_producer *p, struct dt_str name)
+static struct topic **find_topic_slot(struct line *p, struct dt_str name)
 {
     struct topic **at = &p->topics[dt_str_hash(name) % TOPIC_BUCKETS];
     while (*at && !((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0))
@@ -183,7 +183,7 @@ static struct topic **find_topic_slot(dt_txn_producer *p, struct dt_str name)
     return at;
 }
 
-static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic **out, struct dt_error *err)
+static dt_status topic_new(struct line *p, struct dt_str name, struct topic **out, struct dt_error *err)
 {
     struct topic *t = calloc(1, sizeof(*t) + name.n + 1);
     *out = NULL;
@@ -203,7 +203,7 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
 }
 
 /* Reads the topic's size limit. If the limit is below the size of our batches, the topic gets smaller batches. */
-static void refresh_topic_limit(dt_txn_producer *p, struct topic *t)
+static void refresh_topic_limit(struct line *p, struct topic *t)
 {
     struct dt_kafka_topic_info info;
     if (!p->env->admin || !dt_kafka_admin_known(p->env->admin, (struct dt_str){t->name, t->name_n}, &info))
@@ -213,7 +213,7 @@ static void refresh_topic_limit(dt_txn_producer *p, struct topic *t)
 
 /* Records that the topic was refused: it is missing, or we have no right to it. Both are recorded as a missing
  * topic. */
-static void refuse_topic(dt_txn_producer *p, struct dt_str topic)
+static void refuse_topic(struct line *p, struct dt_str topic)
 {
     p->refusal = RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     snprintf(p->refused, sizeof(p->refused), "%.*s", (int)topic.n, topic.p);
@@ -233,7 +233,7 @@ struct strangers {
 /* Makes librdkafka fetch the metadata of all new topics in one request, by asking for the offsets of a list of topics.
  * Otherwise each topic costs a request, and each check whether its metadata has arrived costs another. If topics were
  * just created, the first try fails, but starts the fetch. */
-static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max_tries, int wait_ms)
+static void fetch_metadata(struct line *p, struct strangers *s, unsigned max_tries, int wait_ms)
 {
     for (unsigned tries = 0; s->n_unsure > 1 && tries < max_tries; tries++) {
         rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_unsure);
@@ -258,7 +258,7 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max
 }
 
 /* Fetches metadata before the first use of topics: without it, the first transaction to a topic stalls for a second. */
-static dt_status look_up_new_topics(dt_txn_producer *p, struct strangers *s, struct dt_error *err)
+static dt_status look_up_new_topics(struct line *p, struct strangers *s, struct dt_error *err)
 {
     dt_status status = DT_OK;
     size_t at_fault;
@@ -284,8 +284,8 @@ static dt_status look_up_new_topics(dt_txn_producer *p, struct strangers *s, str
     return status;
 }
 
-dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
-                                struct dt_error *err)
+/* Makes sure that the messages' topics and their size limits are known: looks up unknown topics. */
+static dt_status learn_topics(struct line *p, const struct dt_kafka_message *messages, size_t n, struct dt_error *err)
 {
     struct strangers s = {0};
     dt_status status = DT_OK;
@@ -308,7 +308,9 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
     return mark_failed_in_doubt(p, status, err);
 }
 
-void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n)
+/* Looks up existing topics before their first message, in one request. Ignores failures, because learn_topics looks up
+ * unknown topics again. */
+static void meet_topics(struct line *p, const struct dt_str *names, size_t n)
 {
     struct strangers s = {.names = calloc(n ? n : 1, sizeof(*s.names))};
     for (size_t i = 0; s.names && i < n; i++) {
@@ -335,7 +337,7 @@ static dt_status fail_with_kafka_error(struct dt_error *err, const char *what, r
     return status;
 }
 
-static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
+static dt_status check_reports(struct line *p, struct dt_error *err)
 {
     if (p->refusal != RD_KAFKA_RESP_ERR_NO_ERROR)
         return dt_fail(err, DT_REFUSED, "delivery to %s: %s", p->refused, rd_kafka_err2str(p->refusal));
@@ -348,7 +350,7 @@ static dt_status check_reports(dt_txn_producer *p, struct dt_error *err)
 
 /* Checks whether a topic of the transaction was deleted. librdkafka would try to add it until the transaction times
  * out; this check finds out earlier. */
-static void check_for_deleted_topics(dt_txn_producer *p)
+static void check_for_deleted_topics(struct line *p)
 {
     unsigned looks = 0;
     p->look_us = INT64_MAX;
@@ -369,7 +371,7 @@ static void check_for_deleted_topics(dt_txn_producer *p)
 }
 
 /* Serves delivery reports until *count <= most. */
-static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t most, int64_t deadline_us,
+static dt_status await_reports(struct line *p, const size_t *count, size_t most, int64_t deadline_us,
                                struct dt_error *err)
 {
     for (;;) {
@@ -390,7 +392,7 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
 /* Finds the cause of a failed transaction. When one message fails, librdkafka refuses further messages of the
  * transaction and makes others fail, so the report with the cause may not have arrived yet. Waits briefly for that
  * report; returns a permanent refusal as REFUSED. */
-static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_error *err)
+static dt_status find_cause(struct line *p, dt_status status, struct dt_error *err)
 {
     const int64_t until_us = dt_kafka_now_us() + CAUSE_WAIT_US;
     while (p->refusal == RD_KAFKA_RESP_ERR_NO_ERROR && p->outstanding > 0 && !dt_kafka_watch_broken(&p->watch) &&
@@ -413,51 +415,35 @@ static dt_status find_cause(dt_txn_producer *p, dt_status status, struct dt_erro
 }
 
 /* Gives a copy of the message to librdkafka; if librdkafka's queue is full, serves delivery reports and tries again. */
-static dt_status produce_message(dt_txn_producer *p, rd_kafka_topic_t *rkt, int32_t partition,
+static dt_status produce_message(struct line *p, rd_kafka_topic_t *rkt, int32_t partition,
                                  const struct dt_kafka_message *m, struct report *report, int64_t deadline_us,
                                  struct dt_error *err)
 {
-    bool ok;
-    rd_kafka_headers_t *headers = dt_kafka_headers(m, &ok);
-    rd_kafka_vu_t v[] = {
-        {.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = rkt},
-        {.vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = partition},
-        {.vtype = RD_KAFKA_VTYPE_KEY, .u.mem = {(void *)(uintptr_t)m->key.p, m->key.n}},
-        {.vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = {(void *)(uintptr_t)m->value.p, m->value.n}},
-        {.vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = report},
-        {.vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY},
-        {.vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers},
-    };
-    const size_t n = sizeof(v) / sizeof(*v) - (headers ? 0 : 1);
-    dt_status status = ok ? DT_OK : dt_fail(err, DT_NOMEM, "kafka producer: out of memory for headers");
-    while (status == DT_OK) {
-        rd_kafka_error_t *error = rd_kafka_produceva(p->rk, v, n);
-        if (!error) {
-            p->outstanding++;
-            return DT_OK; /* librdkafka owns the headers now */
-        }
+    const rd_kafka_vu_t where = {.vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = rkt};
+    rd_kafka_error_t *error;
+    dt_status status = DT_OK;
+    while (status == DT_OK && (error = dt_kafka_produce(p->rk, where, partition, m, report))) {
         const rd_kafka_resp_err_t code = rd_kafka_error_code(error);
         if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && dt_kafka_now_us() < deadline_us) {
-            rd_kafka_error_destroy(error);
             rd_kafka_poll(p->rk, 10);
             status = check_reports(p, err);
-            continue;
+        } else {
+            /* Kafka or librdkafka refused the message at once. If the message is the ledger record, the status is
+             * DOUBT. */
+            const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
+            if (refused)
+                record_refusal(p, code, rd_kafka_topic_name(rkt));
+            status = dt_fail(err, refused ? DT_REFUSED : DT_DOUBT, "%s: %s", rd_kafka_topic_name(rkt),
+                             rd_kafka_error_string(error));
         }
-        /* Kafka or librdkafka refused the message at once. If the message is the ledger record, the status is DOUBT. */
-        const bool refused = rkt != p->ledger && dt_kafka_refuses_message(code);
-        if (refused)
-            record_refusal(p, code, rd_kafka_topic_name(rkt));
-        status = dt_fail(err, refused ? DT_REFUSED : DT_DOUBT, "%s: %s", rd_kafka_topic_name(rkt),
-                         rd_kafka_error_string(error));
         rd_kafka_error_destroy(error);
     }
-    if (headers)
-        rd_kafka_headers_destroy(headers);
+    p->outstanding += status == DT_OK;
     return status;
 }
 
 /* Opens the transaction and gives all messages to librdkafka, which sends them by itself. */
-static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
+static dt_status produce_batch(struct line *p, const struct dt_kafka_message *messages, size_t n,
                                const struct dt_kafka_message *record, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(p->rk);
@@ -487,7 +473,7 @@ static dt_status produce_batch(dt_txn_producer *p, const struct dt_kafka_message
 }
 
 /* Waits for all delivery reports, then commits the transaction (EndTxn). */
-static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
+static dt_status finish_transaction(struct line *p, struct dt_error *err)
 {
     /* Restarts the period after which missing reports are a problem, because reports that arrived since the begin have
      * not been served yet. */
@@ -514,7 +500,7 @@ static dt_status finish_transaction(dt_txn_producer *p, struct dt_error *err)
     return status;
 }
 
-static void clear_open_transaction(dt_txn_producer *p)
+static void clear_open_transaction(struct line *p)
 {
     free(p->open_topics);
     free(p->reports);
@@ -523,7 +509,9 @@ static void clear_open_transaction(dt_txn_producer *p)
     p->n_open = 0;
 }
 
-bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n)
+/* Returns whether all topics of the messages are known, and each of them accepts our largest batch. Sends no
+ * request. */
+static bool is_line_ready(struct line *p, const struct dt_kafka_message *messages, size_t n)
 {
     if (p->failed)
         return false;
@@ -540,8 +528,9 @@ bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *me
     return true;
 }
 
-dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
-                                const struct dt_kafka_message *record, struct dt_error *err)
+/* Begins the nth transaction, counted over both lines. All topics of the messages must be known. */
+static dt_status begin_on_line(struct line *p, uint32_t nth, const struct dt_kafka_message *messages, size_t n,
+                               const struct dt_kafka_message *record, struct dt_error *err)
 {
     if (p->failed || p->reports)
         return mark_failed_in_doubt(p, dt_fail(err, DT_DOUBT, "kafka producer: an earlier call failed"), err);
@@ -555,7 +544,7 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     for (size_t i = 0; i < n; i++) {
         p->open_topics[i] =
             is_topic_of_previous(messages, i) ? p->open_topics[i - 1] : *find_topic_slot(p, messages[i].topic);
-        dt_assert(p->open_topics[i]); /* dt_txn_producer_learn must be called first */
+        dt_assert(p->open_topics[i]); /* learn_topics must be called first */
         p->open_topics[i]->loose = 0;
     }
     for (size_t i = 0; i < n; i++)
@@ -571,7 +560,7 @@ dt_status dt_txn_producer_begin(dt_txn_producer *p, uint32_t nth, const struct d
     return mark_failed_in_doubt(p, produce_batch(p, messages, n, record, err), err);
 }
 
-dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, struct dt_error *err)
+static dt_status commit_on_line(struct line *p, int64_t *ledger_offset, struct dt_error *err)
 {
     dt_status status = p->failed || !p->reports ? dt_fail(err, DT_DOUBT, "kafka producer: no transaction is open")
                                                 : finish_transaction(p, err);
@@ -587,14 +576,9 @@ dt_status dt_txn_producer_commit(dt_txn_producer *p, int64_t *ledger_offset, str
     return mark_failed_in_doubt(p, status, err);
 }
 
-struct dt_kafka_refusal dt_txn_producer_refusal(const dt_txn_producer *p)
-{
-    return (struct dt_kafka_refusal){.topic = p->refused, .whole_topic = dt_kafka_refuses_topic(p->refusal)};
-}
-
 static void abort_open_transaction(void *arg)
 {
-    dt_txn_producer *p = arg;
+    struct line *p = arg;
     /*
      * Aborts the open transaction. Otherwise it blocks all readers of committed messages until Kafka's transaction
      * timeout, unless a leader takes the shard over before. Its commit was never requested, so aborting it is safe,
@@ -619,7 +603,7 @@ static void abort_open_transaction(void *arg)
 /* Frees the memory. Called when librdkafka's threads, which read `reports` and `topics`, have ended. */
 static void free_producer(void *arg)
 {
-    dt_txn_producer *p = arg;
+    struct line *p = arg;
     for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
         struct topic *next;
         for (struct topic *t = p->topics[i]; t != NULL; t = next) {
@@ -632,7 +616,7 @@ static void free_producer(void *arg)
     free(p);
 }
 
-void dt_txn_producer_free(dt_txn_producer *p)
+static void free_line(struct line *p)
 {
     if (!p)
         return;
@@ -645,7 +629,7 @@ void dt_txn_producer_free(dt_txn_producer *p)
         dt_kafka_reap(p->rk, abort_open_transaction, free_producer, p);
 }
 
-static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
+static dt_status producer_conf(struct line *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
 {
     char id[512];
     char timeout[24];
@@ -686,7 +670,7 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
 
 /* Requests to fence older producers. If the request needs longer than timeout_ms, it continues in the background, and
  * *again becomes true: the caller must call again. */
-static dt_status request_fencing(dt_txn_producer *p, int timeout_ms, bool *again, struct dt_error *err)
+static dt_status request_fencing(struct line *p, int timeout_ms, bool *again, struct dt_error *err)
 {
     rd_kafka_error_t *error = rd_kafka_init_transactions(p->rk, timeout_ms);
     *again = error && rd_kafka_error_is_retriable(error);
@@ -701,10 +685,13 @@ static dt_status request_fencing(dt_txn_producer *p, int timeout_ms, bool *again
     return status;
 }
 
-dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
+/* Waits for the ledger's metadata (without a connection, librdkafka's request for the coordinator takes half a second
+ * longer). Then begins to fence older producers with this transactional id and to complete their transactions, without
+ * waiting for that. After *stop is set, calls wait only for the answer to a commit. */
+static dt_status start_line(struct line *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
-    struct dt_kafka_shape shape = {0};
+    struct dt_kafka_topic_info info = {0};
     bool again;
     dt_status status = dt_kafka_topic_name(p->env, "ledger", name, err);
     p->stop = stop;
@@ -713,17 +700,16 @@ dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _
     p->ledger = rd_kafka_topic_new(p->rk, name, NULL);
     if (!p->ledger)
         return dt_kafka_fail(err, rd_kafka_last_error(), name);
-    status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &shape, err);
-    if (status == DT_OK && shape.partitions <= (int)p->shard)
-        status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, shape.partitions, p->shard);
+    status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &info, err);
+    if (status == DT_OK && info.partitions <= (int)p->shard)
+        status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, info.partitions, p->shard);
     if (status != DT_OK)
         return status;
     status = request_fencing(p, 1, &again, err);
     return status != DT_OK && again ? DT_OK : status;
 }
 
-dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
-                                       struct dt_error *err)
+static dt_status await_fenced(struct line *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     while (!p->fenced) {
         bool again;
@@ -737,10 +723,11 @@ dt_status dt_txn_producer_await_fenced(dt_txn_producer *p, int64_t deadline_us, 
     return DT_OK;
 }
 
-dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix, dt_txn_producer **out,
-                              struct dt_error *err)
+/* Connects in the background. *out is set whatever the status, unless memory ran out. */
+static dt_status make_line(const struct dt_kafka_env *env, unsigned shard, const char *suffix, struct line **out,
+                           struct dt_error *err)
 {
-    dt_txn_producer *p = calloc(1, sizeof(*p));
+    struct line *p = calloc(1, sizeof(*p));
     rd_kafka_conf_t *conf = NULL;
     *out = p;
     if (!p)
@@ -756,5 +743,131 @@ dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, co
         return dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &p->rk, err);
     if (conf)
         rd_kafka_conf_destroy(conf);
+    return status;
+}
+
+/*
+ * ---- the pair ----
+ *
+ * Kafka answers EndTxn before it has written the transaction's markers. A producer that continues with the same
+ * transactional id before that gets CONCURRENT_TRANSACTIONS, and librdkafka then waits for 20 ms. With two ids used
+ * alternately, Kafka writes the markers of one transaction while the next transaction is open.
+ *
+ * Invariants:
+ *   - One transaction is open at a time, over both ids. It begins only after a clean commit of the transaction before,
+ *     so that ledger offsets rise. In a partition to which both transactions wrote (always the ledger), a reader of
+ *     committed messages sees nothing of the second before the marker of the first.
+ *   - A pair exists only when both ids are fenced: then no earlier transaction, under either id, can be committed.
+ *   - After a status other than OK neither line is used again: the turn stays with the line that failed.
+ *
+ * Each line has its own metadata, refreshed every five minutes. So in the five minutes after a topic got more
+ * partitions, the two lines may choose different partitions for a key.
+ */
+
+enum { LINES = 2 };
+/* Suffixes of the transactional ids. A takeover fences the producers of all of them. A version that knows fewer
+ * suffixes must not run beside this one, because it would not fence the others. */
+static const char *const suffixes[LINES] = {"", "-b"};
+
+struct dt_producer {
+    struct line *lines[LINES];
+    uint32_t begun; /* number of transactions that were begun */
+    unsigned turn;  /* index of the line to use next; after a failure: the line that failed */
+    bool ready;     /* both lines know the topics of the next transaction's messages */
+};
+
+static struct line *current_line(const dt_producer *p)
+{
+    dt_assert_cmp(p->turn, <, LINES);
+    return p->lines[p->turn];
+}
+
+static void switch_line(dt_producer *p)
+{
+    p->turn = (p->turn + 1) % LINES;
+}
+
+void dt_producer_meet(dt_producer *p, const struct dt_str *topics, size_t n)
+{
+    for (unsigned i = 0; i < LINES; i++)
+        meet_topics(p->lines[i], topics, n);
+}
+
+bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
+{
+    p->ready = is_line_ready(current_line(p), messages, n);
+    return p->ready;
+}
+
+dt_status dt_producer_begin(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
+                            struct dt_str record_value, struct dt_error *err)
+{
+    const struct dt_kafka_message record = {.key = record_key, .value = record_value};
+    dt_status status = DT_OK;
+    /* Both lines look up the topics; otherwise the next transaction would have to wait for a lookup as well. After
+     * a failure, the line that failed stays the current one. */
+    for (unsigned i = 0; !p->ready && status == DT_OK && i < LINES; i++) {
+        status = learn_topics(current_line(p), messages, n, err);
+        if (status == DT_OK)
+            switch_line(p);
+    }
+    p->ready = false;
+    return status == DT_OK ? begin_on_line(current_line(p), p->begun++, messages, n, &record, err) : status;
+}
+
+dt_status dt_producer_commit(dt_producer *p, int64_t *ledger_offset, struct dt_error *err)
+{
+    dt_status status = commit_on_line(current_line(p), ledger_offset, err);
+    if (status == DT_OK)
+        switch_line(p);
+    return status;
+}
+
+dt_status dt_producer_send(dt_producer *p, const struct dt_kafka_message *messages, size_t n, struct dt_str record_key,
+                           struct dt_str record_value, int64_t *ledger_offset, struct dt_error *err)
+{
+    dt_status status = dt_producer_begin(p, messages, n, record_key, record_value, err);
+    return status == DT_OK ? dt_producer_commit(p, ledger_offset, err) : status;
+}
+
+struct dt_kafka_refusal dt_producer_refusal(const dt_producer *p)
+{
+    const struct line *line = current_line(p);
+    return (struct dt_kafka_refusal){.topic = line->refused, .whole_topic = dt_kafka_refuses_topic(line->refusal)};
+}
+
+void dt_producer_free(dt_producer *p)
+{
+    if (!p)
+        return;
+    for (unsigned i = 0; i < LINES; i++, switch_line(p))
+        free_line(current_line(p)); /* first the current line, because an open transaction of it blocks readers */
+    free(p);
+}
+
+dt_status dt_producer_new(const struct dt_kafka_env *env, unsigned shard, const _Atomic bool *stop, dt_producer **out,
+                          struct dt_error *err)
+{
+    const int64_t deadline_us = dt_kafka_now_us() + env->config->kafka_transaction_timeout * 1000;
+    dt_producer *p = calloc(1, sizeof(*p));
+    dt_status status = DT_OK;
+    *out = p;
+    if (!p)
+        return dt_fail(err, DT_NOMEM, "kafka producer: out of memory");
+    /* Both lines connect and wait for open transactions of older producers at the same time, so that the waits do
+     * not add up. */
+    for (unsigned i = 0; status == DT_OK && i < LINES; i++)
+        status = make_line(env, shard, suffixes[i], &p->lines[i], err);
+    for (unsigned i = 0; status == DT_OK && i < LINES; i++)
+        status = start_line(p->lines[i], deadline_us, stop, err);
+    for (unsigned i = 0; status == DT_OK && i < LINES; i++) {
+        status = await_fenced(p->lines[i], deadline_us, stop, err);
+        if (i == 0)
+            DT_FAIL_POINT_STATUS("takeover.fenced_one", status, err);
+    }
+    if (status != DT_OK) {
+        dt_producer_free(p);
+        *out = NULL;
+    }
     return status;
 }

@@ -15,13 +15,12 @@ static void hear(void *, enum dt_finding_kind finding, const char *subject, cons
 /* All of them as in a sound cluster; then one is changed. */
 static struct dt_kafka_state sound(int brokers, int replicas, int64_t min_in_sync)
 {
-    struct dt_kafka_state state = {.brokers = brokers};
+    struct dt_kafka_state state = {0};
     for (int i = 0; i < DT_KAFKA_OWN_TOPICS; i++) {
-        struct dt_kafka_topic_state *topic = &state.topics[i];
-        snprintf(topic->name, sizeof(topic->name), "t%d", i);
-        topic->there = true;
-        topic->replicas = replicas;
-        topic->min_in_sync = min_in_sync;
+        snprintf(state.topics[i].name, sizeof(state.topics[i].name), "t%d", i);
+        state.topics[i].there = true;
+        state.topics[i].info =
+            (struct dt_kafka_topic_info){.brokers = brokers, .replicas = replicas, .min_in_sync = min_in_sync};
     }
     return state;
 }
@@ -46,7 +45,7 @@ TEST(a_sound_cluster_has_no_findings)
 TEST(too_few_replicas_are_reported)
 {
     struct dt_kafka_state cluster = sound(3, 3, 2);
-    cluster.topics[1].replicas = 2;
+    cluster.topics[1].info.replicas = 2;
     judge(&cluster, 1);
     assert_string_equal(told, "kafka-replication t1: it has partitions with 2 replicas, and should have 3\n");
     struct dt_kafka_state single = sound(1, 1, 1);
@@ -57,8 +56,8 @@ TEST(too_few_replicas_are_reported)
 TEST(min_insync_replicas_too_low_or_too_high_are_reported)
 {
     struct dt_kafka_state cluster = sound(3, 3, 2);
-    cluster.topics[0].min_in_sync = 1;
-    cluster.topics[2].min_in_sync = 4;
+    cluster.topics[0].info.min_in_sync = 1;
+    cluster.topics[2].info.min_in_sync = 4;
     judge(&cluster, 3);
     assert_string_equal(told, "kafka-min-isr t0: min.insync.replicas is 1, of 3 replicas\n"
                               "kafka-min-isr t2: min.insync.replicas is 4, of 3 replicas: nothing can be written\n");
@@ -70,7 +69,7 @@ TEST(settings_that_kafka_does_not_report_are_not_checked)
     judge(&cluster, 3);
     assert_string_equal(told, "");
     cluster.topics[0].there = false;
-    cluster.topics[1].elects_unclean = true;
+    cluster.topics[1].info.elects_unclean = true;
     judge(&cluster, 3);
     assert_string_equal(told, "kafka-topic-missing t0: Kafka knows no topic of this name\n"
                               "kafka-unclean-election t1: unclean.leader.election.enable is true\n");
