@@ -60,7 +60,7 @@ static void run_sender(void *arg)
 dt_status dt_sender_request(struct dt_sender *s, enum dt_sender_state state, const struct dt_fence *fence,
                             const struct dt_inflight *list)
 {
-    dt_assert(!dt_sender_busy(s));
+    dt_assert(!s->busy);
     dt_assert_cmp(s->state, ==, state == DT_SENDER_OPENING ? DT_SENDER_CLOSED : DT_SENDER_OPEN);
     dt_assert(fence->inflight == list->n || DT_UNGUARDED(REST));
     s->list.n = 0;
@@ -74,14 +74,9 @@ dt_status dt_sender_request(struct dt_sender *s, enum dt_sender_state state, con
     return DT_OK;
 }
 
-bool dt_sender_busy(const struct dt_sender *s)
-{
-    return atomic_load(&s->busy);
-}
-
 void dt_sender_close(struct dt_sender *s)
 {
-    dt_assert(!dt_sender_busy(s));
+    dt_assert(!s->busy);
     s->state = DT_SENDER_CLOSED;
     atomic_store(&s->busy, true);
     dt_mailbox_signal(s->mailbox, REQUEST);
@@ -123,24 +118,12 @@ void dt_sender_stop(struct dt_sender *s)
 
 /* Longest time between two reads of MySQL's clock; an idle leader must wake on time by it. */
 #define CLOCK_US INT64_C(10000000)
-/* Time for which a topic without a row is reported after a job of this topic was seen. */
-#define ORPHAN_US INT64_C(20000000)
-
-/* ---- what the row holds ---- */
-
-bool dt_shard_is_watched(const dt_shard_loop *l)
-{
-    struct dt_watched_row row;
-    if (l->index || !l->env->watched_row(l->env->arg, l->shard, &row))
-        return false;
-    return row.epoch == l->fence.epoch && row.token == l->fence.token && row.version == l->fence.version;
-}
 
 dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_installation inst = {0};
     dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
-    l->checked.fence_us = dt_shard_mono_us(l);
+    l->checked.fence_us = dt_clock_mono_us(l->env->clock);
     if (status == DT_OK && l->checked.fence_us - l->checked.clock_us >= CLOCK_US) {
         l->checked.clock_us = l->checked.fence_us;
         status = dt_store_ping(l->store, err);
@@ -160,11 +143,11 @@ static dt_status send_list_head(dt_shard_loop *l, const struct dt_outgoing *jobs
 {
     struct dt_sender *s = &l->sender;
     const struct dt_arena unused = s->arena;
-    dt_assert(!dt_sender_busy(s)); /* during a request, the sender's thread reads s->arena */
+    dt_assert(!s->busy); /* during a request, the sender's thread reads s->arena */
     s->arena = l->arena;
     l->arena = unused;
     s->jobs = jobs;
-    s->requested_us = dt_shard_mono_us(l);
+    s->requested_us = dt_clock_mono_us(l->env->clock);
     dt_status status = dt_sender_request(s, DT_SENDER_SENDING, &l->fence, &l->flight.list);
     return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
 }
@@ -226,7 +209,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
 {
     struct dt_inflight *list = &l->flight.list;
     struct dt_error ahead = {0};
-    int64_t start_us = dt_shard_mono_us(l);
+    int64_t start_us = dt_clock_mono_us(l->env->clock);
     bool open = l->sender.state == DT_SENDER_OPEN;
     dt_assert(!open || !list->n || l->flight.sent); /* only a batch that was sent can be settled */
     dt_assert(list->n == l->fence.inflight || DT_UNGUARDED(REST));
@@ -248,7 +231,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
                    DT_S("status", dt_status_name(begun)), DT_S("reason", ahead.text));
         return status;
     }
-    dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
+    dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_clock_mono_us(l->env->clock) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out.n);
     dt_metric_add(l->meters.lost, (int64_t)txn->hands.lost);
     if (txn->hands.full)
@@ -268,13 +251,6 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     for (size_t i = 0; status == DT_OK && i < txn->batch.n; i++)
         list->v[list->n++] = txn->batch.jobs[i].claim;
     return status;
-}
-
-const char *dt_shard_orphan(dt_shard_loop *l)
-{
-    if (l->orphan.topic[0] && dt_shard_mono_us(l) - l->orphan.met_us > ORPHAN_US)
-        l->orphan.topic[0] = '\0';
-    return l->orphan.topic;
 }
 
 dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err)
@@ -300,7 +276,7 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
         const struct dt_str topic = txn->judged.orphan;
         bool news = !dt_str_is(topic, l->orphan.topic);
         snprintf(l->orphan.topic, sizeof(l->orphan.topic), "%.*s", (int)topic.n, topic.p);
-        l->orphan.met_us = dt_shard_mono_us(l);
+        l->orphan.met_us = dt_clock_mono_us(l->env->clock);
         if (news)
             DT_LOG(ERROR, "shard", "due jobs wait: their topic has no row in `topics`", DT_I("shard", l->shard),
                    DT_S("topic", l->orphan.topic));
@@ -314,7 +290,7 @@ dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_leader_txn txn;
     dt_status status;
-    dt_shard_hint_none(l);
+    l->fair.n_hints = 0;
     if (!l->flight.list.n || !l->flight.sent || l->sender.state != DT_SENDER_OPEN)
         return DT_OK;
     status = commit_leader_txn(l, &txn, err);

@@ -140,13 +140,13 @@ static dt_status rescan_skipped_jobs(dt_shard_loop *l, struct dt_error *err)
  * of them, it starts again. */
 static dt_status scan_due_rows(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    bool walks = !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
+    bool walks = !l->index && dt_shard_has_closed(l) && dt_clock_mono_us(l->env->clock) >= l->cursor.walk_us;
     dt_status walked = walks ? rescan_skipped_jobs(l, err) : DT_OK;
     if (walked != DT_OK)
         return walked;
     dt_shard_begin_scan(l);
     struct dt_shard_scan part = make_row_scan(l, now_ms, l->cursor.ms, l->cursor.id);
-    dt_shard_hint_none(l);
+    l->fair.n_hints = 0;
     dt_status status = read_due_rows(l, &part, 0, err);
     if (status != DT_OK)
         return status;
@@ -170,7 +170,7 @@ static dt_status scan_due_rows(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
     dt_shard_cursor_to(l, part.end ? 0 : part.after_ms, part.end ? 0 : part.after_id);
     if (!part.end)
         return DT_OK;
-    dt_shard_cursor_end(l);
+    l->cursor.reads_through = false; /* the index may be read again */
     dt_shard_end_sweep(l, now_ms);
     const struct dt_shard_scan later = make_row_scan(l, now_ms, 0, 0);
     return dt_store_next_due(l->store, &later, next_ms, err);
@@ -179,7 +179,7 @@ static dt_status scan_due_rows(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
 dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t n = 0;
-    dt_shard_hint_none(l);
+    l->fair.n_hints = 0;
     l->fair.rows = 0;
     l->due.backlog = false;
     *next_ms = 0;

@@ -169,7 +169,6 @@ void dt_sender_stop(struct dt_sender *sender);
  * a request runs. NOMEM: nothing was requested. */
 dt_status dt_sender_request(struct dt_sender *sender, enum dt_sender_state state, const struct dt_fence *fence,
                             const struct dt_inflight *list);
-bool dt_sender_busy(const struct dt_sender *sender);
 /* Requests to close the delivery. Must not be called while a request runs. */
 void dt_sender_close(struct dt_sender *sender);
 
@@ -413,11 +412,6 @@ struct dt_shard_loop {
     struct dt_loop_state state;
 };
 
-static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
-{
-    return dt_clock_mono_us(l->env->clock);
-}
-
 #define DT_SENDER_STALLED_US INT64_C(500000)
 /* Returns whether the sender has been needed but not open for DT_SENDER_STALLED_US, because opening or a commit takes
  * long. Jobs that need the sender are then parked. */
@@ -425,7 +419,7 @@ static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
 {
     const struct dt_sender *s = &l->sender;
     int64_t since_us = s->wanted_us ? s->wanted_us : s->state == DT_SENDER_SENDING ? s->requested_us : 0;
-    return s->state != DT_SENDER_OPEN && since_us && dt_shard_mono_us(l) - since_us > DT_SENDER_STALLED_US;
+    return s->state != DT_SENDER_OPEN && since_us && dt_clock_mono_us(l->env->clock) - since_us > DT_SENDER_STALLED_US;
 }
 
 /* Returns whether a part of the in-flight list is unsent. That part is sent before new jobs are claimed. */
@@ -462,11 +456,6 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
 dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err);
 /* Compares the row with our fence, reads MySQL's clock now and then, and requests a reload of an outdated map. */
 dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err);
-/* Returns whether the watch of MySQL has seen our fence in the row, and will report a change of the row. */
-bool dt_shard_is_watched(const dt_shard_loop *l);
-/* Returns a topic that due jobs have, but that has no row, if one was seen lately; otherwise "". Borrowed until the
- * next call. */
-const char *dt_shard_orphan(dt_shard_loop *l);
 
 /* ---- shard_due.c ---- */
 
@@ -526,7 +515,6 @@ void dt_shard_give_back(dt_shard_loop *l);
 /* Fills fair.queues, and fair.of with the queue of each of due.entries[0..n), according to MySQL. by_host: a topic's
  * jobs for a host that has no place for them form a queue of their own. */
 dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
-void dt_shard_hint_none(dt_shard_loop *l);
 /* If attempts may be lost, makes their jobs the hints, and returns true. Otherwise there are no hints. */
 bool dt_shard_hint_lost(dt_shard_loop *l);
 /* Adds all of due.entries[0..n), ordered by time, to the hints; n is at most a batch. */
@@ -616,8 +604,6 @@ void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
 void dt_shard_due_again(dt_shard_loop *l);
 /* Moves the cursor. All jobs up to this position are handled. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* Called when the cursor has reached the end of the due rows: the index may be read again. */
-void dt_shard_cursor_end(dt_shard_loop *l);
 /* Moves the reader that is ahead of the cursor to `last`, the cursor's position, unless it is beyond `last`.
  * Afterwards, no queue counts as skipped. */
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last);

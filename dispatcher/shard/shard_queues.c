@@ -36,11 +36,6 @@
 
 /* ---- hints ---- */
 
-void dt_shard_hint_none(dt_shard_loop *l)
-{
-    l->fair.n_hints = 0;
-}
-
 static void add_hint(dt_shard_loop *l, const struct dt_entry *entry)
 {
     struct dt_fair_queues *fair = &l->fair;

@@ -56,8 +56,8 @@ void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_fou
     }
 }
 
-/* A missing topic is a finding only if a caller was refused because the topic could not be created: other missing topics
- * are created on demand. */
+/* A missing topic is a finding only if a caller was refused because the topic could not be created: other missing
+ * topics are created on demand. */
 bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
                           void *arg)
 {

@@ -38,10 +38,18 @@ static dt_status apply_settings(rd_kafka_conf_t *conf, const struct dt_kafka_set
     return DT_OK;
 }
 
-dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const struct dt_kafka_setting *own,
-                            rd_kafka_conf_t **out, struct dt_error *err)
+dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf, struct dt_error *err)
 {
-    const struct dt_kafka_setting settings[] = {
+    int n = snprintf(buf, DT_KAFKA_TOPIC_MAX + 1, "%s.%s", env->installation, suffix);
+    if (n < 0 || n > DT_KAFKA_TOPIC_MAX)
+        return dt_fail(err, DT_INVALID, "kafka: the installation's name is too long for a topic");
+    return DT_OK;
+}
+
+dt_status dt_kafka_handle_new(const struct dt_kafka_env *env, const struct dt_kafka_handle *how, void *opaque,
+                              rd_kafka_t **out, struct dt_error *err)
+{
+    const struct dt_kafka_setting shared[] = {
         {"bootstrap.servers", env->config->kafka_brokers},
         {"client.id", env->installation},
         {"socket.nagle.disable", "true"}, /* requests are small, and callers wait for them */
@@ -57,41 +65,30 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const 
         {"log.connection.close", "false"},
         {NULL, NULL},
     };
+    char group[DT_KAFKA_TOPIC_MAX + 1];
+    char reason[200] = "";
+    const struct dt_kafka_setting of_group[] = {{"group.id", group}, {NULL, NULL}};
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    dt_status status = apply_settings(conf, settings, err);
+    dt_status status = apply_settings(conf, shared, err);
     DT_THEN(status, dt_kafka_client_set(conf, env->config, err));
-    DT_THEN(status, apply_settings(conf, own, err));
-    *out = NULL;
-    if (status != DT_OK) {
-        rd_kafka_conf_destroy(conf);
-        return status;
+    DT_THEN(status, apply_settings(conf, how->settings, err));
+    if (how->group) {
+        DT_THEN(status, dt_kafka_topic_name(env, how->group, group, err));
+        DT_THEN(status, apply_settings(conf, of_group, err));
     }
     rd_kafka_conf_set_log_cb(conf, dt_kafka_on_log);
     rd_kafka_conf_enable_sasl_queue(conf, 1);
     rd_kafka_conf_set_opaque(conf, opaque);
-    *out = conf;
-    return DT_OK;
-}
-
-dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out, struct dt_error *err)
-{
-    char reason[200] = "";
-    *out = rd_kafka_new(type, conf, reason, sizeof(reason));
-    if (!*out) {
-        rd_kafka_conf_destroy(conf);
-        return dt_fail(err, DT_SYSTEM, "kafka: %s", reason);
+    if (how->adds)
+        DT_THEN(status, how->adds(conf, opaque, err));
+    *out = status == DT_OK ? rd_kafka_new(how->type, conf, reason, sizeof(reason)) : NULL;
+    if (*out) { /* the handle owns the configuration now */
+        dt_kafka_token_background(*out);
+        dt_kafka_client_enter(*out);
+        return DT_OK;
     }
-    dt_kafka_token_background(*out);
-    dt_kafka_client_enter(*out);
-    return DT_OK;
-}
-
-dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf, struct dt_error *err)
-{
-    int n = snprintf(buf, DT_KAFKA_TOPIC_MAX + 1, "%s.%s", env->installation, suffix);
-    if (n < 0 || n > DT_KAFKA_TOPIC_MAX)
-        return dt_fail(err, DT_INVALID, "kafka: the installation's name is too long for a topic");
-    return DT_OK;
+    rd_kafka_conf_destroy(conf);
+    return status == DT_OK ? dt_fail(err, DT_SYSTEM, "kafka: %s", reason) : status;
 }
 
 /* ---- errors ---- */
@@ -395,7 +392,6 @@ static void close_idle_handle_main(void *arg)
 dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct dt_error *err)
 {
     rd_kafka_t *outdated = NULL;
-    rd_kafka_conf_t *conf;
     dt_status status = DT_OK;
     pthread_mutex_lock(&h->lock);
     dt_assert(!h->held);
@@ -406,8 +402,7 @@ dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct
     if (!h->rk) {
         h->generation = dt_kafka_client_generation();
         h->made_us = dt_kafka_now_us();
-        status = h->ops->conf(h->env, &conf, err);
-        DT_THEN(status, dt_kafka_handle_new(h->ops->type, conf, &h->rk, err));
+        status = dt_kafka_handle_new(h->env, &h->ops->handle, NULL, &h->rk, err);
     }
     if (status == DT_OK) {
         h->held = true;

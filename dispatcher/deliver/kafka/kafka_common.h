@@ -11,24 +11,30 @@
 #include "job/job.h"
 #include "kafka.h"
 
-enum {
-    DT_KAFKA_MESSAGE_MAX =
-        1200000, /* our limit: 900,000 bytes of payload, 8 KiB of headers, keys and our own headers */
-    DT_KAFKA_BATCH_BYTES = 1000000, /* messages batched for one partition; below Kafka's default limit of 1 MiB */
-    /* Size of a batch of one record, without the record's key, value and headers. */
-    DT_KAFKA_RECORD_OVERHEAD = 96,
-    DT_KAFKA_HEADER_OVERHEAD = 10, /* size of a record header, without its name and value: two lengths */
-};
+#define DT_KAFKA_MESSAGE_MAX 1200000 /* our limit: 900,000 bytes of payload, 8 KiB of headers, keys, our own headers */
+#define DT_KAFKA_BATCH_BYTES 1000000 /* messages batched for one partition; below Kafka's default limit of 1 MiB */
+/* Size of a batch of one record, without the record's key, value and headers. */
+#define DT_KAFKA_RECORD_OVERHEAD 96
+#define DT_KAFKA_HEADER_OVERHEAD 10 /* size of a record header, without its name and value: two lengths */
+/* A constant as the text of a setting. */
+#define DT_KAFKA_TEXT_OF(constant) #constant
+#define DT_KAFKA_TEXT(constant)    DT_KAFKA_TEXT_OF(constant)
 
 struct dt_kafka_setting {
     const char *name, *value; /* name and value of a setting of librdkafka */
 };
-/* Creates a configuration with the settings that all handles share, then those of [kafka] client.*, then `own` (ends
- * with a row without a name; may be NULL). Every callback gets `opaque`. *out is NULL unless OK. */
-dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, const struct dt_kafka_setting *own,
-                            rd_kafka_conf_t **out, struct dt_error *err);
-/* Creates a handle. Takes ownership of conf, even if it fails. */
-dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_kafka_t **out, struct dt_error *err);
+/* What a handle is made of. */
+struct dt_kafka_handle {
+    rd_kafka_type_t type; /* zero: a producer */
+    const char *group;    /* the handle's consumer group is <installation>.<group>; NULL: none */
+    /* Settings besides those that all handles share and [kafka] client.*; ends with a row without a name; may be
+     * NULL. */
+    const struct dt_kafka_setting *settings;
+    dt_status (*adds)(rd_kafka_conf_t *conf, void *opaque, struct dt_error *err); /* adds callbacks; may be NULL */
+};
+/* Creates a handle. Every callback gets `opaque`. *out is NULL unless OK. */
+dt_status dt_kafka_handle_new(const struct dt_kafka_env *env, const struct dt_kafka_handle *how, void *opaque,
+                              rd_kafka_t **out, struct dt_error *err);
 
 /* Writes <installation>.<suffix> into buf, which has DT_KAFKA_TOPIC_MAX + 1 bytes. */
 dt_status dt_kafka_topic_name(const struct dt_kafka_env *env, const char *suffix, char *buf, struct dt_error *err);
@@ -51,9 +57,9 @@ size_t dt_kafka_message_size(const struct dt_kafka_message *message);
 rd_kafka_error_t *dt_kafka_produce(rd_kafka_t *rk, rd_kafka_vu_t topic, int32_t partition,
                                    const struct dt_kafka_message *message, void *opaque);
 
-/* Reads the partitions, replicas and brokers of one topic into *info (may be NULL); waits until deadline_us or until *stop is set (stop may be NULL; checked every 100
- * ms). UNAVAILABLE: no answer, or a partition has no leader. REFUSED: no such topic, or no right to it. SHUTDOWN: *stop
- * is set. */
+/* Reads partitions, replicas and brokers of one topic into *info (may be NULL); waits until deadline_us or until *stop
+ * is set (stop may be NULL; checked every 100 ms). UNAVAILABLE: no answer, or a partition has no leader. REFUSED: no
+ * such topic, or no right to it. SHUTDOWN: *stop is set. */
 dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
                                struct dt_kafka_topic_info *info, struct dt_error *err);
 
@@ -85,11 +91,8 @@ static inline int64_t dt_kafka_now_us(void)
  */
 
 struct dt_kafka_on_demand_ops {
-    rd_kafka_type_t type; /* kind of the handle; zero: a producer */
-    /* Creates the configuration of the handle. */
-    dt_status (*conf)(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err);
-    /* Called before a handle is destroyed, on another thread; may be NULL. */
-    void (*closing)(void *rk);
+    struct dt_kafka_handle handle;
+    void (*closing)(void *rk); /* called before a handle is destroyed, on another thread; may be NULL */
 };
 
 typedef struct dt_kafka_on_demand dt_kafka_on_demand;

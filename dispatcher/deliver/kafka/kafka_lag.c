@@ -149,24 +149,15 @@ dt_status dt_result_lag_passed(dt_result_lag *l, bool *passed, struct dt_error *
     return status;
 }
 
-/* Creates the handle's configuration. The handle needs a group id, although it joins no group: when Kafka answers that
- * the group's coordinator has moved, librdkafka (2.0.2: rd_kafka_handle_OffsetFetch) uses the handle's own group
- * without a check. */
-static dt_status lag_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
-{
-    char group[DT_KAFKA_TOPIC_MAX + 1];
-    const struct dt_kafka_setting settings[] = {
-        {"isolation.level", "read_committed"},
-        {"enable.auto.commit", "false"},
-        {"group.id", group},
-        {NULL, NULL},
-    };
-    dt_status status = dt_kafka_topic_name(env, "results", group, err);
-    *out = NULL;
-    return status == DT_OK ? dt_kafka_conf_new(env, NULL, settings, out, err) : status;
-}
-
-static const struct dt_kafka_on_demand_ops on_demand_ops = {.type = RD_KAFKA_CONSUMER, .conf = lag_conf};
+static const struct dt_kafka_setting settings[] = {
+    {"isolation.level", "read_committed"},
+    {"enable.auto.commit", "false"},
+    {NULL, NULL},
+};
+/* The handle needs a group, although it joins none: when Kafka answers that the group's coordinator has moved,
+ * librdkafka (2.0.2: rd_kafka_handle_OffsetFetch) uses the handle's own group without a check. */
+static const struct dt_kafka_on_demand_ops on_demand_ops = {
+    .handle = {.type = RD_KAFKA_CONSUMER, .group = "results", .settings = settings}};
 
 dt_status dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
 {

@@ -35,11 +35,10 @@ static dt_status open_ledger_reader(const struct dt_kafka_env *env, struct reade
         {"check.crcs", "true"},
         {NULL, NULL},
     };
+    const struct dt_kafka_handle how = {.type = RD_KAFKA_CONSUMER, .settings = settings};
     char name[DT_KAFKA_TOPIC_MAX + 1];
-    rd_kafka_conf_t *conf;
     dt_status status = dt_kafka_topic_name(env, "ledger", name, err);
-    DT_THEN(status, dt_kafka_conf_new(env, NULL, settings, &conf, err));
-    DT_THEN(status, dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &r->rk, err));
+    DT_THEN(status, dt_kafka_handle_new(env, &how, NULL, &r->rk, err));
     if (status != DT_OK)
         return status;
     r->topic = rd_kafka_topic_new(r->rk, name, NULL);
@@ -203,7 +202,6 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     char reason[128];
-    rd_kafka_conf_t *conf;
     *out = NULL;
     if (atomic_flag_test_and_set(&under_way))
         return dt_fail(err, DT_FULL, "trimming the ledger: another shard is being trimmed");
@@ -216,8 +214,7 @@ dt_status dt_ledger_trim_start(const struct dt_kafka_env *env, unsigned shard, i
     pthread_mutex_init(&t->lock, NULL);
     t->partition = (int32_t)shard;
     t->users = 1;
-    DT_THEN(status, dt_kafka_conf_new(env, NULL, NULL, &conf, err));
-    DT_THEN(status, dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &t->rk, err));
+    DT_THEN(status, dt_kafka_handle_new(env, &(struct dt_kafka_handle){.type = RD_KAFKA_PRODUCER}, NULL, &t->rk, err));
     if (status != DT_OK) {
         release_trim(t);
         atomic_flag_clear(&under_way);

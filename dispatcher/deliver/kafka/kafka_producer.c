@@ -134,26 +134,21 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
     return status;
 }
 
-static dt_status notices_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
+static const struct dt_kafka_setting settings[] = {
+    {"enable.idempotence", "true"},
+    {"acks", "all"},
+    {"partitioner", "murmur2_random"},
+    {"linger.ms", "0"},
+    {"message.timeout.ms", "30000"},
+    {"message.max.bytes", DT_KAFKA_TEXT(DT_KAFKA_MESSAGE_MAX)},
+    {"batch.size", DT_KAFKA_TEXT(DT_KAFKA_BATCH_BYTES)},
+    {NULL, NULL},
+};
+
+static dt_status add_callback(rd_kafka_conf_t *conf, void *, struct dt_error *)
 {
-    char most[24];
-    char batch[24];
-    const struct dt_kafka_setting settings[] = {
-        {"enable.idempotence", "true"},
-        {"acks", "all"},
-        {"partitioner", "murmur2_random"},
-        {"linger.ms", "0"},
-        {"message.timeout.ms", "30000"},
-        {"message.max.bytes", most},
-        {"batch.size", batch},
-        {NULL, NULL},
-    };
-    snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
-    snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
-    dt_status status = dt_kafka_conf_new(env, NULL, settings, out, err);
-    if (status == DT_OK)
-        rd_kafka_conf_set_dr_msg_cb(*out, on_delivery_report);
-    return status;
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery_report);
+    return DT_OK;
 }
 
 /* Serves late reports of abandoned batches, so that their memory is freed. */
@@ -165,7 +160,8 @@ static void serve_late_reports(void *rk)
         rd_kafka_poll(rk, 100);
 }
 
-static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = notices_conf, .closing = serve_late_reports};
+static const struct dt_kafka_on_demand_ops on_demand_ops = {.handle = {.settings = settings, .adds = add_callback},
+                                                            .closing = serve_late_reports};
 
 dt_status dt_notice_producer_new(const struct dt_kafka_env *env, dt_notice_producer **out, struct dt_error *err)
 {

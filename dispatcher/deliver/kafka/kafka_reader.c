@@ -324,10 +324,8 @@ int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
 /* Opens a handle with the current settings and files, into *out. */
 static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_reader *out, struct dt_error *err)
 {
-    char topic[DT_KAFKA_TOPIC_MAX + 1]; /* name of the topic, and of the consumer group */
-    rd_kafka_conf_t *conf;
+    char topic[DT_KAFKA_TOPIC_MAX + 1];
     const struct dt_kafka_setting settings[] = {
-        {"group.id", topic},
         {"isolation.level", "read_committed"},
         {"enable.auto.commit", "false"},
         {"enable.auto.offset.store", "false"},
@@ -343,9 +341,9 @@ static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_re
         {"queued.max.messages.kbytes", "32768"},
         {NULL, NULL},
     };
+    const struct dt_kafka_handle how = {.type = RD_KAFKA_CONSUMER, .group = c->how.suffix, .settings = settings};
     dt_status status = dt_kafka_topic_name(c->env, c->how.suffix, topic, err);
-    DT_THEN(status, dt_kafka_conf_new(c->env, NULL, settings, &conf, err));
-    DT_THEN(status, dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &out->rk, err));
+    DT_THEN(status, dt_kafka_handle_new(c->env, &how, NULL, &out->rk, err));
     if (status != DT_OK)
         return status;
     rd_kafka_poll_set_consumer(out->rk);

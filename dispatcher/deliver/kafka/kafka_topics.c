@@ -523,12 +523,7 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
 
 #define KEEP_HANDLE_MS 10000
 
-static dt_status admin_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *err)
-{
-    return dt_kafka_conf_new(env, NULL, NULL, out, err);
-}
-
-static const struct dt_kafka_on_demand_ops on_demand_ops = {.conf = admin_conf};
+static const struct dt_kafka_on_demand_ops on_demand_ops = {.handle = {.type = RD_KAFKA_PRODUCER}};
 
 dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err)
 {

@@ -629,12 +629,24 @@ static void free_line(struct line *p)
         dt_kafka_reap(p->rk, abort_open_transaction, free_producer, p);
 }
 
-static dt_status producer_conf(struct line *p, const char *suffix, rd_kafka_conf_t **out, struct dt_error *err)
+static dt_status add_callbacks(rd_kafka_conf_t *conf, void *opaque, struct dt_error *err)
+{
+    struct line *p = opaque;
+    /* Sets the partitioner here, because it is a setting of topics. */
+    rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(conf);
+    rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
+    rd_kafka_topic_conf_set_opaque(topic_conf, p);
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery_report);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    rd_kafka_conf_set_closesocket_cb(conf, on_socket_close);
+    return dt_kafka_watch_requests(&p->watch, conf, err);
+}
+
+static dt_status open_line(struct line *p, const char *suffix, struct dt_error *err)
 {
     char id[512];
     char timeout[24];
-    char most[24];
-    char batch[24];
     const struct dt_kafka_setting settings[] = {
         {"transactional.id", id},
         {"transaction.timeout.ms", timeout},
@@ -643,29 +655,17 @@ static dt_status producer_conf(struct line *p, const char *suffix, rd_kafka_conf
         {"acks", "all"},
         {"linger.ms", "0"},
         {"sticky.partitioning.linger.ms", "0"},
-        {"message.max.bytes", most},
-        {"batch.size", batch},
+        {"message.max.bytes", DT_KAFKA_TEXT(DT_KAFKA_MESSAGE_MAX)},
+        {"batch.size", DT_KAFKA_TEXT(DT_KAFKA_BATCH_BYTES)},
         {"batch.num.messages", "10000"},
         {"queue.buffering.max.messages", "100000"},
         {"queue.buffering.max.kbytes", "131072"},
         {NULL, NULL},
     };
+    const struct dt_kafka_handle how = {.settings = settings, .adds = add_callbacks};
     snprintf(id, sizeof(id), "%s-%s-%u%s", p->env->installation, p->env->uuid, p->shard, suffix);
     snprintf(timeout, sizeof(timeout), "%lld", (long long)p->env->config->kafka_transaction_timeout);
-    snprintf(most, sizeof(most), "%d", DT_KAFKA_MESSAGE_MAX);
-    snprintf(batch, sizeof(batch), "%d", DT_KAFKA_BATCH_BYTES);
-    dt_status status = dt_kafka_conf_new(p->env, p, settings, out, err);
-    if (status != DT_OK)
-        return status;
-    /* Sets acks here, because acks is a setting of topics. */
-    rd_kafka_topic_conf_t *topic_conf = rd_kafka_conf_get_default_topic_conf(*out);
-    rd_kafka_topic_conf_set_partitioner_cb(topic_conf, choose_partition);
-    rd_kafka_topic_conf_set_opaque(topic_conf, p);
-    rd_kafka_conf_set_dr_msg_cb(*out, on_delivery_report);
-    rd_kafka_conf_set_error_cb(*out, on_error);
-    rd_kafka_conf_set_log_cb(*out, on_log);
-    rd_kafka_conf_set_closesocket_cb(*out, on_socket_close);
-    return dt_kafka_watch_requests(&p->watch, *out, err);
+    return dt_kafka_handle_new(p->env, &how, p, &p->rk, err);
 }
 
 /* Requests to fence older producers. If the request needs longer than timeout_ms, it continues in the background, and
@@ -728,7 +728,6 @@ static dt_status make_line(const struct dt_kafka_env *env, unsigned shard, const
                            struct dt_error *err)
 {
     struct line *p = calloc(1, sizeof(*p));
-    rd_kafka_conf_t *conf = NULL;
     *out = p;
     if (!p)
         return dt_fail(err, DT_NOMEM, "kafka producer: out of memory");
@@ -738,12 +737,7 @@ static dt_status make_line(const struct dt_kafka_env *env, unsigned shard, const
     p->too_soon = dt_counter("duetime_kafka_too_soon_total",
                              "Transactions that waited 20 ms for Kafka to end the previous one under their id.", "");
     p->transaction_timeout_us = env->config->kafka_transaction_timeout * 1000;
-    dt_status status = producer_conf(p, suffix, &conf, err);
-    if (status == DT_OK)
-        return dt_kafka_handle_new(RD_KAFKA_PRODUCER, conf, &p->rk, err);
-    if (conf)
-        rd_kafka_conf_destroy(conf);
-    return status;
+    return open_line(p, suffix, err);
 }
 
 /*

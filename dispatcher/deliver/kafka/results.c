@@ -236,7 +236,8 @@ struct dt_results {
     const struct dt_process_env *env;
     dt_notice_producer *notices;
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* used only for interruptible sleeps */
+    dt_mailbox *mailbox;       /* used only for interruptible sleeps */
+    dt_kafka_reader *consumer; /* NULL: there is no Kafka, or it was not reached yet */
     dt_store *store;
     dt_index *index;
     dt_json *json;
@@ -423,22 +424,26 @@ static dt_status apply_records(dt_results *r, const struct dt_kafka_record *reco
     return DT_OK;
 }
 
-static void pause_after_failure(dt_results *r, unsigned failures)
+static dt_status open_consumer(dt_results *r, struct dt_error *err)
 {
-    int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
-    int64_t until = dt_clock_mono_us(r->env->clock) + (pause_us < PAUSE_MAX_US ? pause_us : PAUSE_MAX_US);
-    dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
+    struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
+    reading.stop = &r->thread.stopping;
+    dt_status status = r->env->kafka->topics_ready ? DT_OK : dt_kafka_admin_prepare(r->env->kafka->admin, err);
+    return DT_THEN(status, dt_kafka_reader_new(r->env->kafka, &reading, &r->consumer, err));
 }
 
-/* Continues the walk over stored results if it is due, then reads a batch of records. Without a consumer, sleeps until
- * the walk is due. */
-static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
+/* Continues the walk over stored results if it is due, then reads a batch of records. Without Kafka, sleeps until the
+ * walk is due. */
+static dt_status serve_results(dt_results *r, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
-    dt_status status = DT_OK;
     unsigned rank;
     unsigned members;
+    const bool opens = !r->consumer && dt_config_has_kafka(r->env->kafka->config);
+    dt_status status = opens ? open_consumer(r, err) : DT_OK;
+    if (status != DT_OK)
+        return status;
     /* Before the process has seen an election, it has no share of the partitions, and reads nothing. */
     if (r->env->place(r->env->arg, &rank, &members)) {
         /* A process that read these partitions before may have stored results in MySQL. New results of the same jobs
@@ -449,13 +454,13 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
         }
         r->rank = rank;
         r->members = members;
-        status = consumer ? dt_kafka_reader_share(consumer, rank, members, err) : DT_OK;
+        status = r->consumer ? dt_kafka_reader_share(r->consumer, rank, members, err) : DT_OK;
     }
     if (status == DT_OK && dt_clock_mono_us(r->env->clock) >= r->deferred.next_us)
         status = apply_deferred(r, err);
     if (status != DT_OK)
         return status;
-    if (!consumer) {
+    if (!r->consumer) {
         dt_mailbox_pause(r->mailbox, r->deferred.next_us, DT_THREAD_STOP);
         return DT_OK;
     }
@@ -464,7 +469,7 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     /* Waits for records, but not beyond the time when the walk over stored results is due. */
     int64_t left_us = dt_later(r->deferred.next_us - dt_clock_mono_us(r->env->clock), 0);
     int wait_ms = left_us == 0 ? 0 : (int)dt_earlier(left_us / 1000 + 1, WAIT_MS);
-    status = dt_kafka_reader_poll(consumer, (size_t)r->env->config->results_batch, wait_ms, LINGER_MS,
+    status = dt_kafka_reader_poll(r->consumer, (size_t)r->env->config->results_batch, wait_ms, LINGER_MS,
                                   &r->thread.stopping, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
@@ -472,32 +477,19 @@ static dt_status serve_results(dt_results *r, dt_kafka_reader *consumer, struct 
     status = apply_records(r, records, n, err);
     DT_FAIL_POINT_STATUS("results.applied", status, err);
     if (status != DT_OK) {
-        dt_kafka_reader_rewind(consumer);
+        dt_kafka_reader_rewind(r->consumer);
         return status;
     }
-    return dt_kafka_reader_commit(consumer, err);
+    return dt_kafka_reader_commit(r->consumer, err);
 }
 
 static void run_results(void *arg)
 {
     dt_results *r = arg;
-    struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
-    dt_kafka_reader *consumer = NULL; /* NULL: there is no Kafka */
     unsigned failures = 0;
-    reading.stop = &r->thread.stopping;
-    while (dt_config_has_kafka(r->env->kafka->config) && !dt_thread_stopping(&r->thread)) {
-        struct dt_error err = {0};
-        dt_status status = r->env->kafka->topics_ready ? DT_OK : dt_kafka_admin_prepare(r->env->kafka->admin, &err);
-        if (status == DT_OK && dt_kafka_reader_new(r->env->kafka, &reading, &consumer, &err) == DT_OK)
-            break;
-        consumer = NULL;
-        dt_outage_failed(&r->outage, DT_OUTAGE_KAFKA, "results", "no consumer yet", err.status, &err);
-        pause_after_failure(r, failures++);
-    }
-    failures = 0;
     while (!dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
-        dt_status status = serve_results(r, consumer, &err);
+        dt_status status = serve_results(r, &err);
         if (status == DT_OK) {
             dt_outage_over(&r->outage);
             failures = 0;
@@ -506,9 +498,11 @@ static void run_results(void *arg)
         if (!dt_thread_stopping(&r->thread))
             dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "results",
                              "results wait", status, &err);
-        pause_after_failure(r, failures++);
+        const int64_t pause_us = dt_earlier(PAUSE_FIRST_US << (failures < 6 ? failures : 6), PAUSE_MAX_US);
+        failures++;
+        dt_mailbox_pause(r->mailbox, dt_clock_mono_us(r->env->clock) + pause_us, DT_THREAD_STOP);
     }
-    dt_kafka_reader_free(consumer);
+    dt_kafka_reader_free(r->consumer);
 }
 
 dt_status dt_results_start(const struct dt_process_env *env, dt_notice_producer *notices, dt_results **out,

@@ -254,14 +254,9 @@ TEST_WITH(of_topics_that_are_asked_for_at_once_the_one_at_fault_is_named, init, 
 
 /* ---- handles that come and go ---- */
 
-static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **out, struct dt_error *why)
-{
-    return dt_kafka_conf_new(env, NULL, NULL, out, why);
-}
-
 TEST_WITH(a_handle_that_is_not_used_goes_and_comes_back_with_its_use, init, clear)
 {
-    const struct dt_kafka_on_demand_ops ops = {.conf = plain_conf};
+    const struct dt_kafka_on_demand_ops ops = {.handle = {.type = RD_KAFKA_PRODUCER}};
     dt_kafka_on_demand *handle;
     rd_kafka_t *rk;
     KAFKA_FIXTURE_OK(dt_kafka_on_demand_new(&fx.env, &ops, 20, &handle, &err), &err);
