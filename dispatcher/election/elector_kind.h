@@ -141,7 +141,10 @@ struct dt_elector {
     struct dt_lease lease;
     _Atomic uint64_t place; /* members << 32 | rank, as last seen; 0: never seen */
 
-    struct dt_share_plan plan; /* scratch of the elector's thread */
+    /* Members that only the elector's thread uses. */
+    int64_t not_before_us; /* mono: after a failure: earliest time of the next request to the server */
+    int64_t backoff_us;    /* the next pause; set by `make`, and again when a request succeeds */
+    struct dt_share_plan plan;
 };
 
 /* Only this function writes leads[] and n_leads. */
@@ -166,6 +169,16 @@ static inline uint64_t dt_elector_random(const dt_elector *e)
     if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != (ssize_t)sizeof(v))
         v = (uint64_t)dt_clock_mono_us(e->clock) * UINT64_C(6364136223846793005);
     return v;
+}
+
+/* Backs off: no request for a pause that doubles each time, up to most_us. The pause is random, between half of the
+ * current step and the whole step. */
+static inline void dt_elector_back_off(dt_elector *e, int64_t most_us)
+{
+    const int64_t step_us = e->backoff_us;
+    e->not_before_us =
+        dt_clock_mono_us(e->clock) + step_us / 2 + (int64_t)(dt_elector_random(e) % (uint64_t)(step_us / 2));
+    e->backoff_us = dt_earlier(step_us * 2, most_us);
 }
 
 /* ---- elector.c, for tests: an elector without its thread ---- */

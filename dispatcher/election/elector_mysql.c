@@ -78,8 +78,6 @@ struct mysql_elector {
     /* The latest order gives shards back, or stores that this member is leaving: when it is done, other members are
      * notified. */
     bool tells;
-    int64_t not_before_us; /* mono: earliest time of the next order to MySQL, after a failure */
-    int64_t backoff_us;
     struct dt_outage_part outage;
 };
 
@@ -202,7 +200,7 @@ static void end_membership(struct mysql_elector *e, const char *why)
 static void apply_view(struct mysql_elector *e, const struct dt_lease_answer *answer)
 {
     bool found = false;
-    e->backoff_us = BACKOFF_MIN_US;
+    e->base.backoff_us = BACKOFF_MIN_US;
     dt_outage_over(&e->outage);
     if (answer->gone) {
         end_membership(e, "another process has removed this member after its timeout");
@@ -239,7 +237,6 @@ static void apply_view(struct mysql_elector *e, const struct dt_lease_answer *an
 static void read_answer(struct mysql_elector *e)
 {
     const struct dt_lease_answer *answer = dt_lease_link_take(e->link);
-    const int64_t step_us = e->backoff_us;
     if (!answer)
         return;
     if (answer->status == DT_OK) {
@@ -250,9 +247,7 @@ static void read_answer(struct mysql_elector *e)
     e->told_leaving = false;
     dt_outage_failed(&e->outage, DT_OUTAGE_MYSQL, "elector", "the election does not continue", answer->status,
                      &answer->err);
-    e->not_before_us = dt_clock_mono_us(e->base.clock) + step_us / 2 +
-                       (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step_us / 2));
-    e->backoff_us = dt_earlier(step_us * 2, BACKOFF_MAX_US);
+    dt_elector_back_off(&e->base, BACKOFF_MAX_US);
 }
 
 /* ---- the plan ---- */
@@ -367,7 +362,7 @@ static void step_elector(dt_elector *base, uint32_t)
             set_hold(e, s, HOLD_DROPPING);
         e->drops = e->drops || e->holds[s] == HOLD_DROPPING;
     }
-    if (!dt_lease_link_busy(e->link) && now_us >= e->not_before_us && now_us >= next_order_at_us(e))
+    if (!dt_lease_link_busy(e->link) && now_us >= e->base.not_before_us && now_us >= next_order_at_us(e))
         submit_order(e, now_us);
 }
 
@@ -377,7 +372,7 @@ static int64_t next_step_at_us(const dt_elector *base)
     const int64_t lease_us = atomic_load(&base->n_leads) ? atomic_load(&base->lease.until_us) : INT64_MAX;
     if (dt_lease_link_busy(e->link))
         return lease_us;
-    return dt_earlier(lease_us, dt_later(next_order_at_us(e), e->not_before_us));
+    return dt_earlier(lease_us, dt_later(next_order_at_us(e), e->base.not_before_us));
 }
 
 /* Waits for the answer to the running order. Returns false if no answer arrived in time. */
@@ -418,7 +413,7 @@ static dt_status make_mysql_elector(const struct dt_elector_env *env, dt_mailbox
     if (!e)
         return dt_fail(err, DT_NOMEM, "out of memory");
     e->timeout_us = env->config->zookeeper_session_timeout * 1000;
-    e->backoff_us = BACKOFF_MIN_US;
+    e->base.backoff_us = BACKOFF_MIN_US;
     dt_lease_set_timeout(&e->base.lease, (int)env->config->zookeeper_session_timeout);
     e->owner = strndup(env->owner, OWNER_MAX);
     const struct dt_lease_link_env link = {.urgent = env->urgent,

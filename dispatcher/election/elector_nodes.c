@@ -18,22 +18,11 @@
 #include "elector_parts.h"
 #include "zk.h"
 
-enum { BACKOFF_MAX_US = 5000000 };
-
-/* Pauses after failures. A pause is random, between half of the current step and the whole step. */
-void dt_zk_elector_back_off(dt_zk_elector *e)
-{
-    int64_t step = e->backoff_us;
-    e->not_before_us =
-        dt_clock_mono_us(e->base.clock) + step / 2 + (int64_t)(dt_elector_random(&e->base) % (uint64_t)(step / 2));
-    e->backoff_us = step * 2 < BACKOFF_MAX_US ? step * 2 : BACKOFF_MAX_US;
-}
-
 struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request request, unsigned index)
 {
     struct dt_zk_reply *r = calloc(1, sizeof(*r));
     if (!r) {
-        dt_zk_elector_back_off(e);
+        dt_elector_back_off(&e->base, DT_ZK_BACKOFF_MAX_US);
         return NULL;
     }
     r->request = (int)request;
@@ -55,11 +44,6 @@ void dt_zk_elector_list(dt_zk_elector *e, enum dt_zk_request request)
     dt_zk_list(e->zk, r, members ? e->members_path : e->leaders_path, members ? &e->members_watch : &e->leaders_watch);
 }
 
-void dt_zk_elector_paths_gone(dt_zk_elector *e)
-{
-    e->paths_made = e->paths_asked = false;
-}
-
 void dt_zk_elector_note(dt_zk_elector *e, const char *what, const char *request, const char *reason)
 {
     struct dt_error err = {0};
@@ -71,7 +55,7 @@ void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct d
 {
     dt_zk_elector_note(e, "ZooKeeper refused a request", request, r->reason);
     e->refused = true;
-    dt_zk_elector_back_off(e);
+    dt_elector_back_off(&e->base, DT_ZK_BACKOFF_MAX_US);
 }
 
 static void on_list_failed(dt_zk_elector *e, struct dt_listing *list, const struct dt_zk_reply *r)
@@ -80,7 +64,7 @@ static void on_list_failed(dt_zk_elector *e, struct dt_listing *list, const stru
     if (r->outcome == DT_ZK_LOST)
         return;
     if (r->outcome == DT_ZK_MISSING)
-        dt_zk_elector_paths_gone(e);
+        e->paths_made = e->paths_asked = false;
     dt_zk_elector_trouble(e, "list", r);
 }
 
@@ -253,7 +237,7 @@ void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *r)
     set_node_state(e, r->index, r->outcome != DT_ZK_LOST ? DT_NODE_NONE : DT_NODE_UNSURE);
     e->taken[r->index] = e->taken[r->index] || r->outcome == DT_ZK_EXISTS;
     if (r->outcome == DT_ZK_MISSING)
-        dt_zk_elector_paths_gone(e);
+        e->paths_made = e->paths_asked = false;
     if (r->outcome != DT_ZK_LOST && r->outcome != DT_ZK_EXISTS)
         dt_zk_elector_trouble(e, "take", r);
 }

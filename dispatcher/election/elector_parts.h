@@ -51,7 +51,7 @@ typedef struct dt_zk_elector {
     char guid[DT_ELECTOR_GUID];
     bool connected;
     int64_t away_us; /* mono: since when no server has answered the current handle; 0: connected, or no handle */
-    bool paths_asked, paths_made;
+    bool paths_asked, paths_made; /* both are cleared if a path is missing: all are created again first */
     enum dt_joined joined;
     char *member_name;
     bool quit_asked, quit_done;
@@ -65,8 +65,6 @@ typedef struct dt_zk_elector {
     bool refused;     /* a request was refused since the session's password was last compared with the configured one */
 
     /* State that outlives a session, used only by the elector's thread. */
-    int64_t not_before_us; /* mono: after a failure: earliest time of the next request, and of a new session */
-    int64_t backoff_us;
     struct dt_outage_part outage;
 } dt_zk_elector;
 
@@ -84,15 +82,12 @@ enum dt_zk_request {
     DT_ASK_PING
 };
 
-/* Backs off: no request, and no new session, for a pause that doubles each time and has jitter. */
-void dt_zk_elector_back_off(dt_zk_elector *e);
+enum { DT_ZK_BACKOFF_MAX_US = 5000000 };
 /* Creates a request for zk.h. index: number of the shard, or index of the path. NULL: memory ran out, and the elector
  * backs off. */
 struct dt_zk_reply *dt_zk_elector_request(dt_zk_elector *e, enum dt_zk_request request, unsigned index);
 /* Requests the list of members or leaders, with a watch that signals the next change of the list. */
 void dt_zk_elector_list(dt_zk_elector *e, enum dt_zk_request request);
-/* Called when a path is missing: all paths must be created again before any other request. */
-void dt_zk_elector_paths_gone(dt_zk_elector *e);
 /* Logs a failure as part of the outage of ZooKeeper. */
 void dt_zk_elector_note(dt_zk_elector *e, const char *what, const char *request, const char *reason);
 /* Called when ZooKeeper refused the request: logs it, and backs off. */

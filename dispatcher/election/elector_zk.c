@@ -74,7 +74,7 @@ static void close_session(dt_zk_elector *e)
     e->outstanding = 0;
     dt_nodes_forget(e);
     dt_member_forget(e);
-    dt_zk_elector_paths_gone(e);
+    e->paths_made = e->paths_asked = false;
     e->connected = e->pinging = false;
     e->away_us = 0;
     e->members = e->leaders = (struct dt_listing){0};
@@ -122,7 +122,7 @@ static bool serve_open_handle(dt_zk_elector *e, bool connected, int timeout_ms)
      * session is ended. */
     if (e->outstanding > 0 || !open_handle(e)) {
         close_session(e);
-        dt_zk_elector_back_off(e);
+        dt_elector_back_off(&e->base, DT_ZK_BACKOFF_MAX_US);
     }
     return false;
 }
@@ -134,18 +134,18 @@ static bool serve_session(dt_zk_elector *e)
     enum dt_zk_state state = dt_zk_state(e->zk, &timeout_ms);
     switch (state) {
     case DT_ZK_CLOSED:
-        if (atomic_load(&e->base.leaving) || dt_clock_mono_us(e->base.clock) < e->not_before_us)
+        if (atomic_load(&e->base.leaving) || dt_clock_mono_us(e->base.clock) < e->base.not_before_us)
             return false;
         dt_assert(e->outstanding == 0 && !e->connected && atomic_load(&e->base.n_leads) == 0);
         snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
                  dt_elector_random(&e->base));
         if (!open_handle(e))
-            dt_zk_elector_back_off(e);
+            dt_elector_back_off(&e->base, DT_ZK_BACKOFF_MAX_US);
         return false;
     case DT_ZK_EXPIRED:
         DT_LOG(WARN, "elector", "the ZooKeeper session has expired");
         close_session(e);
-        dt_zk_elector_back_off(e);
+        dt_elector_back_off(&e->base, DT_ZK_BACKOFF_MAX_US);
         return false;
     default:
         return serve_open_handle(e, state == DT_ZK_CONNECTED, timeout_ms);
@@ -185,7 +185,7 @@ static void on_path_made(dt_zk_elector *e, struct dt_zk_reply *r)
         return;
     if (r->outcome == DT_ZK_MISSING) {
         dt_zk_elector_note(e, "the chroot of zookeeper.servers does not exist", e->paths[0], r->reason);
-        dt_zk_elector_back_off(e);
+        dt_elector_back_off(&e->base, DT_ZK_BACKOFF_MAX_US);
     } else {
         dt_zk_elector_trouble(e, e->paths[r->index], r);
     }
@@ -210,7 +210,7 @@ static void on_reply(dt_zk_elector *e, struct dt_zk_reply *r)
         [DT_ASK_MEMBERS] = dt_member_listed, [DT_ASK_LEADERS] = dt_nodes_listed, [DT_ASK_TAKE] = dt_nodes_taken,
         [DT_ASK_DROP] = dt_nodes_dropped,    [DT_ASK_LOOK] = dt_nodes_looked,    [DT_ASK_PING] = on_ping_answered};
     if (r->outcome == DT_ZK_OK) {
-        e->backoff_us = BACKOFF_MIN_US;
+        e->base.backoff_us = BACKOFF_MIN_US;
         dt_outage_over(&e->outage);
     }
     if (r->outcome != DT_ZK_LOST) /* any answer proves that the session lived when the request was sent */
@@ -271,7 +271,7 @@ static void step_elector(dt_elector *base, uint32_t signals)
         if (ping)
             dt_zk_ping(e->zk, ping, e->leaders_path, &base->lease);
     }
-    if (connected && dt_clock_mono_us(base->clock) >= e->not_before_us && make_paths(e)) {
+    if (connected && dt_clock_mono_us(base->clock) >= e->base.not_before_us && make_paths(e)) {
         dt_member_serve(e);
         if (e->members.stale && !e->members.asked)
             dt_zk_elector_list(e, DT_ASK_MEMBERS);
@@ -293,7 +293,7 @@ static int64_t next_step_at_us(const dt_elector *base)
         if (e->connected && ping_us > now_us)
             at_us = dt_earlier(at_us, ping_us);
     }
-    return e->not_before_us > now_us ? dt_earlier(at_us, e->not_before_us) : at_us;
+    return e->base.not_before_us > now_us ? dt_earlier(at_us, e->base.not_before_us) : at_us;
 }
 
 static void end_session(dt_elector *base)
@@ -337,7 +337,7 @@ static dt_status make_zk_elector(const struct dt_elector_env *env, dt_mailbox *b
     dt_zk_elector *e = calloc(1, sizeof(*e));
     if (!e)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    e->backoff_us = BACKOFF_MIN_US;
+    e->base.backoff_us = BACKOFF_MIN_US;
     e->timeout_ms = (int)env->config->zookeeper_session_timeout;
     dt_lease_set_timeout(&e->base.lease, e->timeout_ms);
     const dt_status status = make_elector_parts(e, env, box, err);
