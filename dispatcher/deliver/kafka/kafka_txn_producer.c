@@ -19,6 +19,7 @@
 
 #include "base/assert.h"
 #include "base/fail_point.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/metrics.h"
 
@@ -29,7 +30,6 @@ enum {
     LOOKS_MAX = 16,
     /* A transaction writes this many messages without a key to a partition, then uses another partition. */
     PARTITION_FILL = 100,
-    TOPIC_BUCKETS = 256,
     ABORT_WAIT_MS = 500,
     METADATA_WAIT_MS = 1000,
     METADATA_TRIES = 3,
@@ -37,7 +37,7 @@ enum {
 };
 
 struct topic {
-    struct topic *next;
+    UT_hash_handle hh;
     rd_kafka_topic_t *rkt;
     size_t limit;     /* size limit of the topic's batches */
     size_t in_flight; /* bytes of messages that librdkafka has and whose delivery report is missing */
@@ -57,7 +57,7 @@ struct line {
     unsigned shard;
     rd_kafka_t *rk;
     rd_kafka_topic_t *ledger;
-    struct topic *topics[TOPIC_BUCKETS];
+    struct topic *topics; /* hash table by name */
     int64_t transaction_timeout_us;
     dt_metric *too_soon;
     bool failed;
@@ -175,31 +175,38 @@ static dt_status mark_failed_in_doubt(struct line *p, dt_status status, struct d
 
 /* ---- topics ---- */
 
-static struct topic **find_topic_slot(struct line *p, struct dt_str name)
+static struct topic *find_topic(const struct line *p, struct dt_str name)
 {
-    struct topic **at = &p->topics[dt_str_hash(name) % TOPIC_BUCKETS];
-    while (*at && !((*at)->name_n == name.n && memcmp((*at)->name, name.p, name.n) == 0))
-        at = &(*at)->next;
-    return at;
+    struct topic *t = NULL;
+    HASH_FIND(hh, p->topics, name.p, name.n, t);
+    return t;
 }
 
-static dt_status topic_new(struct line *p, struct dt_str name, struct topic **out, struct dt_error *err)
+/* Adds a topic, unless the line has it already; a list of new topics may have duplicates. */
+static dt_status add_topic(struct line *p, struct dt_str name, struct topic **out, struct dt_error *err)
 {
-    struct topic *t = calloc(1, sizeof(*t) + name.n + 1);
-    *out = NULL;
+    struct topic *t = *out = find_topic(p, name);
+    if (t)
+        return DT_OK;
+    t = calloc(1, sizeof(*t) + name.n + 1);
     if (!t)
         return dt_fail(err, DT_NOMEM, "kafka producer: out of memory for a topic");
     memcpy(t->name, name.p, name.n);
     t->name_n = name.n;
     t->limit = DT_KAFKA_BATCH_BYTES;
     t->rkt = rd_kafka_topic_new(p->rk, t->name, NULL);
-    if (!t->rkt) {
-        dt_status status = dt_kafka_fail(err, rd_kafka_last_error(), t->name);
-        free(t);
-        return status;
+    if (t->rkt)
+        HASH_ADD_KEYPTR(hh, p->topics, t->name, t->name_n, t);
+    if (t->hh.tbl) {
+        *out = t;
+        return DT_OK;
     }
-    *out = t;
-    return DT_OK;
+    dt_status status = t->rkt ? dt_fail(err, DT_NOMEM, "kafka producer: out of memory for a topic")
+                              : dt_kafka_fail(err, rd_kafka_last_error(), t->name);
+    if (t->rkt)
+        rd_kafka_topic_destroy(t->rkt);
+    free(t);
+    return status;
 }
 
 /* Reads the topic's size limit. If the limit is below the size of our batches, the topic gets smaller batches. */
@@ -271,13 +278,12 @@ static dt_status look_up_new_topics(struct line *p, struct strangers *s, struct 
     if (status == DT_OK)
         fetch_metadata(p, s, METADATA_TRIES, METADATA_WAIT_MS);
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
-        struct topic **slot = find_topic_slot(p, s->names[i]);
-        if (*slot)
-            continue;
-        status = topic_new(p, s->names[i], slot, err);
-        if (status == DT_OK && i < s->n_unsure)
-            status = dt_kafka_await_topic(p->rk, (*slot)->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2,
-                                          p->stop, NULL, err);
+        struct topic *topic;
+        const bool unsure = i < s->n_unsure && !find_topic(p, s->names[i]);
+        status = add_topic(p, s->names[i], &topic, err);
+        if (status == DT_OK && unsure)
+            status = dt_kafka_await_topic(p->rk, topic->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, p->stop,
+                                          NULL, err);
         if (status == DT_REFUSED)
             refuse_topic(p, s->names[i]);
     }
@@ -290,7 +296,7 @@ static dt_status learn_topics(struct line *p, const struct dt_kafka_message *mes
     struct strangers s = {0};
     dt_status status = DT_OK;
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        if (is_topic_of_previous(messages, i) || *find_topic_slot(p, messages[i].topic))
+        if (is_topic_of_previous(messages, i) || find_topic(p, messages[i].topic))
             continue;
         if (!s.names && (s.names = calloc(n - i, sizeof(*s.names))) == NULL)
             status = dt_fail(err, DT_NOMEM, "kafka producer: out of memory for the topics of a batch");
@@ -303,7 +309,7 @@ static dt_status learn_topics(struct line *p, const struct dt_kafka_message *mes
     free(s.names);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
         if (!is_topic_of_previous(messages, i))
-            refresh_topic_limit(p, *find_topic_slot(p, messages[i].topic));
+            refresh_topic_limit(p, find_topic(p, messages[i].topic));
     }
     return mark_failed_in_doubt(p, status, err);
 }
@@ -314,16 +320,16 @@ static void meet_topics(struct line *p, const struct dt_str *names, size_t n)
 {
     struct strangers s = {.names = calloc(n ? n : 1, sizeof(*s.names))};
     for (size_t i = 0; s.names && i < n; i++) {
-        if (*find_topic_slot(p, names[i]) == NULL)
+        if (!find_topic(p, names[i]))
             s.names[s.n++] = names[i];
     }
     s.n_unsure = s.n;
     fetch_metadata(p, &s, 1, MEET_WAIT_MS);
     for (size_t i = s.n_unsure; i < s.n; i++) {
-        struct topic **slot = find_topic_slot(p, s.names[i]);
+        struct topic *topic;
         struct dt_error ignored;
-        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may occur twice */
-            refresh_topic_limit(p, *slot);
+        if (add_topic(p, s.names[i], &topic, &ignored) == DT_OK)
+            refresh_topic_limit(p, topic);
     }
     free(s.names);
 }
@@ -518,7 +524,7 @@ static bool is_line_ready(struct line *p, const struct dt_kafka_message *message
     for (size_t i = 0; i < n; i++) {
         if (is_topic_of_previous(messages, i))
             continue;
-        struct topic *t = *find_topic_slot(p, messages[i].topic);
+        struct topic *t = find_topic(p, messages[i].topic);
         if (!t)
             return false;
         refresh_topic_limit(p, t);
@@ -543,7 +549,7 @@ static dt_status begin_on_line(struct line *p, uint32_t nth, const struct dt_kaf
     p->nth = nth;
     for (size_t i = 0; i < n; i++) {
         p->open_topics[i] =
-            is_topic_of_previous(messages, i) ? p->open_topics[i - 1] : *find_topic_slot(p, messages[i].topic);
+            is_topic_of_previous(messages, i) ? p->open_topics[i - 1] : find_topic(p, messages[i].topic);
         dt_assert(p->open_topics[i]); /* learn_topics must be called first */
         p->open_topics[i]->loose = 0;
     }
@@ -593,9 +599,8 @@ static void abort_open_transaction(void *arg)
     rd_kafka_error_t *error = p->uncommitted ? rd_kafka_abort_transaction(p->rk, ABORT_WAIT_MS) : NULL;
     rd_kafka_error_destroy(error);
     rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
-    for (size_t i = 0; i < TOPIC_BUCKETS; i++)
-        for (struct topic *t = p->topics[i]; t != NULL; t = t->next)
-            rd_kafka_topic_destroy(t->rkt);
+    for (const struct topic *t = p->topics; t; t = t->hh.next)
+        rd_kafka_topic_destroy(t->rkt);
     if (p->ledger)
         rd_kafka_topic_destroy(p->ledger);
 }
@@ -604,12 +609,12 @@ static void abort_open_transaction(void *arg)
 static void free_producer(void *arg)
 {
     struct line *p = arg;
-    for (size_t i = 0; i < TOPIC_BUCKETS; i++) {
-        struct topic *next;
-        for (struct topic *t = p->topics[i]; t != NULL; t = next) {
-            next = t->next;
-            free(t);
-        }
+    struct topic *topic;
+    struct topic *next;
+    HASH_ITER(hh, p->topics, topic, next)
+    {
+        HASH_DEL(p->topics, topic);
+        free(topic);
     }
     clear_open_transaction(p);
     dt_kafka_watch_clear(&p->watch);
