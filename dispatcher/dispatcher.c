@@ -52,7 +52,7 @@ struct dt_dispatcher {
     dt_elector *elector;
     dt_kafka_parts *kafka_parts;
     dt_housekeeper *housekeeper;
-    dt_intake *intake;
+    struct dt_resting *schedules, *operations, *inbox;
     dt_examiner *examiner;
     _Atomic bool kafka_away; /* whether Kafka left the examiner's last request unanswered */
     dt_heartbeat *heartbeat; /* set before the loops and threads that use it start */
@@ -150,7 +150,7 @@ static void mark_shard_map_stale(void *arg)
 
 static void on_shard_map_changed(void *arg)
 {
-    dt_loop_table_tell_all(((dt_dispatcher *)arg)->env.loops, dt_shard_loop_wake);
+    dt_loop_table_tell_all(((dt_dispatcher *)arg)->env.loops, DT_LOOP_DUE);
 }
 
 static void on_shard_count_changed(void *arg, unsigned shards)
@@ -239,9 +239,9 @@ static uint64_t random_number(void *arg)
     return ((dt_dispatcher *)arg)->random();
 }
 
-static void wake_shard(void *arg, unsigned shard)
+static void tell_shard(void *arg, unsigned shard, enum dt_loop_news news)
 {
-    dt_loop_table_tell(((dt_dispatcher *)arg)->env.loops, shard, dt_shard_loop_wake);
+    dt_loop_table_tell(((dt_dispatcher *)arg)->env.loops, shard, news);
 }
 
 static struct dt_read_up_to read_up_to(void *arg)
@@ -252,16 +252,6 @@ static struct dt_read_up_to read_up_to(void *arg)
 static void request_read(void *arg, unsigned shard, int64_t deadline_ms)
 {
     dt_kafka_parts_want_read(((dt_dispatcher *)arg)->kafka_parts, shard, deadline_ms);
-}
-
-static void on_held_topics_changed(void *arg, unsigned shard)
-{
-    dt_loop_table_tell(((dt_dispatcher *)arg)->env.loops, shard, dt_shard_loop_topics);
-}
-
-static void on_places_freed(void *arg, unsigned shard)
-{
-    dt_loop_table_tell(((dt_dispatcher *)arg)->env.loops, shard, dt_shard_loop_room);
 }
 
 /* Notifies the leaders of this process that attempts were lost. Leaders in other processes find lost attempts by
@@ -280,9 +270,9 @@ static void on_wake_message(void *arg, int shard, bool outbox)
     if (shard >= DT_SHARDS_MAX)
         return;
     if (shard >= 0) {
-        dt_loop_table_tell(d->env.loops, (unsigned)shard, dt_shard_loop_wake);
+        dt_loop_table_tell(d->env.loops, (unsigned)shard, DT_LOOP_DUE);
     } else {
-        dt_loop_table_tell_all(d->env.loops, dt_shard_loop_topics);
+        dt_loop_table_tell_all(d->env.loops, DT_LOOP_AGAIN);
         dt_shard_map_source_stale(d->watch);
         dt_heartbeat_news(heartbeat_of(d));
         dt_elector_news(d->elector);
@@ -300,7 +290,7 @@ static bool get_loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 static void doubt_all_indexes(void *arg)
 {
     dt_dispatcher *d = arg;
-    dt_loop_table_tell_all(d->env.loops, dt_shard_loop_index_doubted);
+    dt_loop_table_doubt_all(d->env.loops);
     dt_housekeeper_doubt(d->housekeeper);
 }
 
@@ -311,8 +301,9 @@ static void on_clock_changed(void *arg)
     dt_dispatcher *d = arg;
     if (dt_index_configured(d->config))
         doubt_all_indexes(d);
-    dt_loop_table_tell_all(d->env.loops, dt_shard_loop_wake);
-    dt_intake_clock_changed(d->intake);
+    dt_loop_table_tell_all(d->env.loops, DT_LOOP_DUE);
+    dt_resting_wake(d->schedules); /* fires and operations are due by this clock */
+    dt_resting_wake(d->operations);
 }
 
 static void announce_all(void *arg)
@@ -331,7 +322,9 @@ static void carry_out_orders(dt_dispatcher *d)
             DT_LOG(INFO, "dispatcher", "stopping: releasing shards");
             dt_elector_leave(d->elector);
             dt_watcher_leave(d->env.watcher);
-            dt_intake_leave(d->intake);
+            dt_resting_leave(d->inbox);
+            dt_resting_leave(d->operations);
+            dt_resting_leave(d->schedules);
             dt_features_leave(d->features);
         }
         /* If a test makes this process lead shards that the election gave to another process, no event announces such
@@ -392,7 +385,7 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
 static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
 {
     dt_service_waits(d->service, "waits for Kafka");
-    return dt_kafka_parts_reach(d->kafka_parts, err);
+    return dt_kafka_parts_reach(&d->kafka, err);
 }
 
 /* Starts the parts that receive events. Other threads use their pointers while the remaining parts are started. */
@@ -416,7 +409,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     const struct dt_watcher_env watcher = {d->config, env->clock, env->ref, env->process};
     dt_status status = dt_shard_map_source_start(env, &d->inst, &d->range, &d->watch);
     DT_THEN(status, dt_announcer_new(env, &d->announcer, err));
-    DT_THEN(status, dt_kafka_parts_start(d->kafka_parts, err));
+    DT_THEN(status, dt_kafka_parts_start(env, &d->kafka_parts, err));
     DT_THEN(status, dt_hands_start(env, &env->hands, err));
     DT_THEN(status, dt_housekeeper_start(env, &d->housekeeper, err));
     DT_THEN(status, dt_watcher_new(&watcher, &env->watcher, err));
@@ -428,7 +421,9 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                              .kafka = dt_kafka_parts_producer(d->kafka_parts),
                                              .process = env->process};
     const struct dt_clock_follower_env follower = {d->config, env->ref, env->watcher, d, on_clock_changed};
-    DT_THEN(status, dt_intake_start(env, &d->intake, err));
+    DT_THEN(status, dt_schedule_maker_start(env, &d->schedules, err));
+    DT_THEN(status, dt_operation_runner_start(env, &d->operations, err));
+    DT_THEN(status, dt_inbox_chore_start(env, d->operations, d->schedules, &d->inbox, err));
     DT_THEN(status, dt_features_start(&features, &d->features, err));
     DT_THEN(status, dt_examiner_start(env, &d->examiner));
     DT_THEN(status, start_listening(d, err));
@@ -463,8 +458,10 @@ static void end_dispatcher_parts(dt_dispatcher *d)
     dt_wake_stop(d->wake);
     dt_examiner_stop(d->examiner);
     dt_kafka_parts_stop(d->kafka_parts);
-    d->kafka_parts = NULL;
-    dt_intake_stop(d->intake);
+    dt_kafka_admin_free(d->kafka.admin);
+    dt_inbox_chore_stop(d->inbox); /* before the parts that it wakes */
+    dt_operation_runner_stop(d->operations);
+    dt_schedule_maker_stop(d->schedules);
     dt_shard_map_source_stop(d->watch);
     if (d->elector)
         dt_elector_stop(d->elector);
@@ -547,9 +544,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
                                      .shards = count_shard_rows,
                                      .map_changed = on_shard_map_changed,
                                      .led_changed = on_shard_count_changed,
-                                     .wake = wake_shard,
-                                     .again = on_held_topics_changed,
-                                     .places = on_places_freed,
+                                     .tell = tell_shard,
                                      .lost = on_attempts_lost,
                                      .state = get_loop_state,
                                      .led = on_leads_changed,
@@ -574,7 +569,6 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     DT_THEN(status, dt_mailbox_new(&d->mailbox));
     DT_THEN(status, dt_loop_table_new(&d->env, &d->env.loops));
     DT_THEN(status, dt_store_new(config, &d->ref, &d->store));
-    DT_THEN(status, dt_kafka_parts_new(&d->env, &d->kafka_parts));
     if (status != DT_OK) {
         dt_dispatcher_free(d);
         return dt_fail(err, status, "cannot start");
@@ -604,7 +598,6 @@ void dt_dispatcher_free(dt_dispatcher *d)
 {
     if (!d)
         return;
-    dt_kafka_parts_stop(d->kafka_parts);
     dt_chores_stop(d->env.chores);
     dt_chores_stop(d->env.urgent);
     dt_store_free(d->store);

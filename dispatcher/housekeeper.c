@@ -275,17 +275,22 @@ static dt_status write_stats(dt_housekeeper *h, dt_store *store, struct dt_error
     return status == DT_OK && n ? dt_store_put_stats(store, stats, n, err) : status;
 }
 
-/* Returns a hash of what the rows of shards should say. *live: some shard waits for something, or has due jobs. */
+/* Returns a hash of what the rows of shards should say. *live: some shard waits for something, or has due jobs. Also
+ * sets the gauges, from the reconciler's latest figures of the shards that this process leads. */
 static uint64_t hash_shard_reports(dt_housekeeper *h, bool *live)
 {
     struct dt_loop_state state;
     uint64_t number = 1;
+    int64_t overdue = 0;
+    int64_t held = 0;
     *live = false;
     for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++) {
         if (!dt_loop_table_state(h->env->loops, shard, &state) || !is_worth_reporting(&state))
             continue;
         struct dt_shard_stats stats = shard_stats_of(h, shard, &state);
         const char *const words[] = {stats.waiting, stats.callbacks, stats.detail};
+        overdue += state.leading ? stats.overdue : 0;
+        held += state.leading ? stats.held : 0;
         *live |= stats.waiting || stats.callbacks || stats.detail || stats.overdue || stats.held;
         number = number * 31 + shard * 7 + (uint64_t)stats.epoch * 5 + (uint64_t)stats.generation * 3 +
                  (uint64_t)stats.drains * 11 + (uint64_t)(stats.drift_missing + stats.drift_extra + stats.drift_wrong);
@@ -293,27 +298,16 @@ static uint64_t hash_shard_reports(dt_housekeeper *h, bool *live)
             for (const char *p = words[i] ? words[i] : "-"; *p; p++)
                 number = number * 31 + (unsigned char)*p;
     }
+    dt_metric_set(h->overdue, (double)overdue);
+    dt_metric_set(h->held, (double)held);
     return number;
 }
 
 static void report_stats(dt_housekeeper *h, dt_store *store)
 {
     struct dt_error err = {0};
-    struct dt_loop_state state;
-    int64_t overdue = 0;
-    int64_t held = 0;
     if (dt_clock_mono_us(h->env->clock) < h->stats_us)
         return;
-    /* Adds the reconciler's latest figures of the shards that this process leads. */
-    for (unsigned shard = 0, all = number_of_shards(h); shard < all; shard++)
-        if (dt_loop_table_state(h->env->loops, shard, &state) && state.leading) {
-            struct dt_reconcile_stats seen;
-            dt_reconciler_stats(h->reconciler, shard, &seen);
-            overdue += seen.overdue;
-            held += seen.held;
-        }
-    dt_metric_set(h->overdue, (double)overdue);
-    dt_metric_set(h->held, (double)held);
     const int64_t period_us = dt_earlier(IDLE_US, h->env->config->reconcile_period * 1000);
     h->stats_us = dt_clock_mono_us(h->env->clock) + dt_earlier(NEWS_US, period_us);
     bool live = false;
@@ -359,9 +353,9 @@ static void reconcile_shards(dt_housekeeper *h, dt_store *store)
         if (dt_shard_set_has(&out.whole, shard))
             dt_loop_table_tell_number(h->env->loops, shard, dt_shard_loop_index_whole, h->losses[shard]);
         if (dt_shard_set_has(&out.wake, shard))
-            dt_loop_table_tell(h->env->loops, shard, dt_shard_loop_wake);
+            dt_loop_table_tell(h->env->loops, shard, DT_LOOP_DUE);
         if (dt_shard_set_has(&out.held, shard))
-            dt_loop_table_tell(h->env->loops, shard, dt_shard_loop_topics);
+            dt_loop_table_tell(h->env->loops, shard, DT_LOOP_AGAIN);
     }
 }
 

@@ -1,23 +1,11 @@
 /* The parts of a dispatcher that make and change jobs: the schedule maker, the mover of the inbox and the runner of
- * operations. They start and stop together. (command_reader.h reads commands from Kafka, with the other parts of
- * Kafka.) */
+ * operations. (command_reader.h reads commands from Kafka, with the other parts of Kafka.) */
 #pragma once
 
 #include "job/job.h"
 #include "process.h"
 
-typedef struct dt_intake dt_intake;
-
-dt_status dt_intake_start(const struct dt_process_env *env, dt_intake **out, struct dt_error *err);
-/* Called when the clock by which fires and operations are due has changed: both chores run now. Any thread. Accepts
- * NULL. */
-void dt_intake_clock_changed(dt_intake *intake);
-/* Starts no new work from now on. NULL is accepted. */
-void dt_intake_leave(dt_intake *intake);
-/* Joins the threads, and frees the intake. Accepts NULL. */
-void dt_intake_stop(dt_intake *intake);
-
-/* A chore that the watcher wakes: the first member of the structs of the schedule maker and of the operation runner. */
+/* A chore that the watcher wakes: the first member of the structs of the three parts below. */
 struct dt_resting {
     struct dt_chore chore;
     _Atomic bool rests; /* the chore sleeps because nothing was due, so the watcher should wake it for a change */
@@ -27,6 +15,12 @@ static inline void dt_resting_wake(struct dt_resting *resting)
 {
     resting->rests = false; /* the watcher need not wake the chore again before the chore has read the table */
     dt_chore_wake(&resting->chore);
+}
+/* Starts no new work from now on. Accepts NULL. */
+static inline void dt_resting_leave(struct dt_resting *resting)
+{
+    if (resting)
+        dt_chore_stop(&resting->chore);
 }
 
 /* ---- schedule_maker.c: makes jobs of schedules ahead of their times (features/schedules/schedules.h) ---- */
@@ -41,21 +35,15 @@ void dt_schedule_maker_stop(struct dt_resting *resting); /* NULL is accepted */
 dt_status dt_operation_runner_start(const struct dt_process_env *env, struct dt_resting **out, struct dt_error *err);
 void dt_operation_runner_stop(struct dt_resting *resting); /* NULL is accepted */
 
-/* ---- inbox_mover.c: a thread that carries out the rows of `job_inbox` (features/intents/inbox.h) ---- */
+/* ---- inbox_mover.c: a chore that carries out the rows of `job_inbox` (features/intents/inbox.h) ---- */
 
 /* Moves rows of job_inbox. Every dispatcher has a mover, which moves the rows that its watcher found. The watchers of
  * the dispatchers take turns reading the table (procedure dt_wait in sql/). If two watchers find the same row, only one
- * mover moves it. */
-typedef struct dt_inbox_chore dt_inbox_chore;
-
-/* Starts a mover. It wakes `operations` if an operation is due, and `schedules` if a schedule has changed; both outlive
- * the mover. env->watcher must be stopped before the mover. */
+ * mover moves it. The mover's listener also wakes `operations` if an operation is due, and `schedules` if a schedule has
+ * changed; both outlive the mover. env->watcher must be stopped before the mover. */
 dt_status dt_inbox_chore_start(const struct dt_process_env *env, struct dt_resting *operations,
-                               struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err);
-/* Starts no new work from now on. NULL is accepted. */
-void dt_inbox_chore_leave(dt_inbox_chore *chore);
-/* Joins the thread, and frees the mover. NULL is accepted. */
-void dt_inbox_chore_stop(dt_inbox_chore *chore);
+                               struct dt_resting *schedules, struct dt_resting **out, struct dt_error *err);
+void dt_inbox_chore_stop(struct dt_resting *resting); /* NULL is accepted */
 
 /* Notifies other processes through Redis (on the wake channel), and writes index entries of jobs that the intake made
  * or moved. Without an index it does nothing. Every process also polls, so no process depends on a notification. Any

@@ -18,6 +18,13 @@
 
 struct dt_loop_state;
 
+/* News for the loop of a shard; also bits of its mailbox. */
+enum dt_loop_news {
+    DT_LOOP_DUE = 1,   /* a job may be due, the shard's row changed, or a wait is over */
+    DT_LOOP_AGAIN = 2, /* topics, or what is known of the index, changed: the loop checks everything again */
+    DT_LOOP_PLACES = 4 /* this process may have places for attempts again */
+};
+
 struct dt_process_env {
     /* Sessions of MySQL with this configuration are ended early if they are idle in a transaction, because they lock
      * rows that a successor may need. */
@@ -53,9 +60,7 @@ struct dt_process_env {
     void (*led_changed)(void *arg, unsigned shards);  /* all shards with numbers below `shards` must be led */
 
     /* ---- the loops of shards; nothing happens if this process has no loop of the shard ---- */
-    void (*wake)(void *arg, unsigned shard);   /* a job may be due, the shard's row changed, or a wait is over */
-    void (*again)(void *arg, unsigned shard);  /* the loop must check everything again */
-    void (*places)(void *arg, unsigned shard); /* there may be places for a shard that was refused places */
+    void (*tell)(void *arg, unsigned shard, enum dt_loop_news news);
     /* Attempts of these jobs belong to an expired owner: the leaders of their shards, in any process, should check
      * them. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);

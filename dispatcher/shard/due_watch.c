@@ -46,10 +46,10 @@ struct dt_due_watch {
     bool known[DT_SHARDS_MAX];
 };
 
-static void notify_all_shards(dt_due_watch *w, void (*tell)(void *arg, unsigned shard))
+static void notify_all_shards(dt_due_watch *w, enum dt_loop_news news)
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        tell(w->env->arg, shard);
+        w->env->tell(w->env->arg, shard, news);
 }
 
 /* ---- what became due ---- */
@@ -73,7 +73,7 @@ static void remember_due(struct told *told, const struct dt_due *due, size_t n)
 /* Wakes the loops of due jobs, except loops that were already woken for these jobs. Returns whether a loop was
  * woken. */
 static bool wake_due_shards(dt_due_watch *w, const struct told *told, const struct dt_due *due, size_t n,
-                            void (*wake)(void *arg, unsigned shard))
+                            enum dt_loop_news how)
 {
     struct dt_shard_map map;
     struct dt_shard_set news = {0};
@@ -83,7 +83,7 @@ static bool wake_due_shards(dt_due_watch *w, const struct told *told, const stru
             dt_shard_set_add(&news, dt_shard_of(&map, due[i].id));
     for (unsigned shard = 0; shard < map.shards; shard++)
         if (dt_shard_set_has(&news, shard))
-            wake(w->env->arg, shard);
+            w->env->tell(w->env->arg, shard, how);
     return !dt_shard_set_empty(&news);
 }
 
@@ -96,12 +96,12 @@ static void handle_due_rows(dt_due_watch *w, const struct dt_watched *seen)
     size_t n = seen->n_due - n_old;
     w->none_due = seen->n_due == 0 && (w->asks_all || w->none_due);
     if (seen->n_due == DT_WATCH_DUE) /* more jobs may be due: each loop reads its long backlog by itself */
-        notify_all_shards(w, w->env->wake);
+        notify_all_shards(w, DT_LOOP_DUE);
     else if (w->asks_all) {
-        (void)wake_due_shards(w, &w->old, seen->due, n_old, w->env->again);
+        (void)wake_due_shards(w, &w->old, seen->due, n_old, DT_LOOP_AGAIN);
         remember_due(&w->old, seen->due, n_old);
     }
-    if (wake_due_shards(w, &w->recent, recent, n, w->env->wake))
+    if (wake_due_shards(w, &w->recent, recent, n, DT_LOOP_DUE))
         w->busy_us = dt_clock_mono_us(w->env->clock) + BUSY_US;
     remember_due(&w->recent, recent, n);
     w->look_from_ms = seen->now_ms - WINDOW_MS;
@@ -133,7 +133,7 @@ static void compare_shard_rows(dt_due_watch *w, const struct dt_watched *seen)
     pthread_mutex_unlock(&w->lock);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (dt_shard_set_has(&changed, shard))
-            w->env->wake(w->env->arg, shard);
+            w->env->tell(w->env->arg, shard, DT_LOOP_DUE);
 }
 
 /* ---- the watcher's thread ---- */
@@ -163,7 +163,7 @@ static void on_watch_answered(void *arg, dt_status status, const struct dt_watch
         w->none_due = false;
         w->due_from_ms = w->look_from_ms = 0;
         if (status != DT_SHUTDOWN)
-            notify_all_shards(w, w->env->wake);
+            notify_all_shards(w, DT_LOOP_DUE);
         return;
     }
     w->heard_us = dt_clock_mono_us(w->env->clock);
@@ -172,9 +172,9 @@ static void on_watch_answered(void *arg, dt_status status, const struct dt_watch
     if (w->generation && seen->generation != w->generation)
         w->env->stale_map(w->env->arg);
     if (w->topics_version && seen->topics_version != w->topics_version)
-        notify_all_shards(w, w->env->again);
+        notify_all_shards(w, DT_LOOP_AGAIN);
     if (seen->leads != w->leads) /* leaders changed, or a shard was halted */
-        notify_all_shards(w, w->env->wake);
+        notify_all_shards(w, DT_LOOP_DUE);
     w->generation = seen->generation;
     w->topics_version = seen->topics_version;
     w->leads = seen->leads;

@@ -37,18 +37,27 @@ void dt_loop_table_ended(dt_loop_table *table, unsigned shard)
     table->env->ordered(table->env->arg);
 }
 
-void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop))
+void dt_loop_table_tell(dt_loop_table *table, unsigned shard, enum dt_loop_news news)
 {
     pthread_mutex_lock(&table->lock);
     if (table->slots[shard].loop)
-        what(table->slots[shard].loop);
+        dt_shard_loop_tell(table->slots[shard].loop, news);
     pthread_mutex_unlock(&table->lock);
 }
 
-void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop))
+void dt_loop_table_tell_all(dt_loop_table *table, enum dt_loop_news news)
 {
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        dt_loop_table_tell(table, shard, what);
+        dt_loop_table_tell(table, shard, news);
+}
+
+void dt_loop_table_doubt_all(dt_loop_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (table->slots[shard].loop)
+            dt_shard_loop_index_doubted(table->slots[shard].loop);
+    pthread_mutex_unlock(&table->lock);
 }
 
 void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),

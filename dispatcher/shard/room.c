@@ -129,7 +129,7 @@ static void grant_topic_room(struct dt_room *r, size_t n)
     pthread_mutex_unlock(&r->lock);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (served[shard])
-            r->env->wake(r->env->arg, shard);
+            r->env->tell(r->env->arg, shard, DT_LOOP_DUE);
 }
 
 static int64_t tick_topic_room(void *arg, void *store)

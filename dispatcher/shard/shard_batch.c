@@ -123,7 +123,7 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
 {
     struct dt_installation inst = {0};
     dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
-    l->checked.fence_us = dt_clock_mono_us(l->env->clock);
+    l->checked.fence_us = dt_shard_mono_us(l);
     if (status == DT_OK && l->checked.fence_us - l->checked.clock_us >= CLOCK_US) {
         l->checked.clock_us = l->checked.fence_us;
         status = dt_store_ping(l->store, err);
@@ -131,7 +131,7 @@ dt_status dt_shard_check_fence(dt_shard_loop *l, struct dt_error *err)
     if (status == DT_OK && inst.generation != l->trust.map.generation)
         l->env->stale_map(l->env->arg);
     if (status == DT_OK && !l->index && inst.topics_version != dt_topic_snapshot_version(l->snapshot))
-        dt_mailbox_signal(l->mailbox, TOPICS);
+        dt_mailbox_signal(l->mailbox, DT_LOOP_AGAIN);
     return status;
 }
 
@@ -147,7 +147,7 @@ static dt_status send_list_head(dt_shard_loop *l, const struct dt_outgoing *jobs
     s->arena = l->arena;
     l->arena = unused;
     s->jobs = jobs;
-    s->requested_us = dt_clock_mono_us(l->env->clock);
+    s->requested_us = dt_shard_mono_us(l);
     dt_status status = dt_sender_request(s, DT_SENDER_SENDING, &l->fence, &l->flight.list);
     return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
 }
@@ -209,7 +209,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
 {
     struct dt_inflight *list = &l->flight.list;
     struct dt_error ahead = {0};
-    int64_t start_us = dt_clock_mono_us(l->env->clock);
+    int64_t start_us = dt_shard_mono_us(l);
     bool open = l->sender.state == DT_SENDER_OPEN;
     dt_assert(!open || !list->n || l->flight.sent); /* only a batch that was sent can be settled */
     dt_assert(list->n == l->fence.inflight || DT_UNGUARDED(REST));
@@ -231,7 +231,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
                    DT_S("status", dt_status_name(begun)), DT_S("reason", ahead.text));
         return status;
     }
-    dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_clock_mono_us(l->env->clock) - start_us) / 1e6);
+    dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out.n);
     dt_metric_add(l->meters.lost, (int64_t)txn->hands.lost);
     if (txn->hands.full)
@@ -276,7 +276,7 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
         const struct dt_str topic = txn->judged.orphan;
         bool news = !dt_str_is(topic, l->orphan.topic);
         snprintf(l->orphan.topic, sizeof(l->orphan.topic), "%.*s", (int)topic.n, topic.p);
-        l->orphan.met_us = dt_clock_mono_us(l->env->clock);
+        l->orphan.met_us = dt_shard_mono_us(l);
         if (news)
             DT_LOG(ERROR, "shard", "due jobs wait: their topic has no row in `topics`", DT_I("shard", l->shard),
                    DT_S("topic", l->orphan.topic));

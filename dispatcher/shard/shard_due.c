@@ -140,7 +140,7 @@ static dt_status rescan_skipped_jobs(dt_shard_loop *l, struct dt_error *err)
  * of them, it starts again. */
 static dt_status scan_due_rows(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
-    bool walks = !l->index && dt_shard_has_closed(l) && dt_clock_mono_us(l->env->clock) >= l->cursor.walk_us;
+    bool walks = !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
     dt_status walked = walks ? rescan_skipped_jobs(l, err) : DT_OK;
     if (walked != DT_OK)
         return walked;

@@ -32,7 +32,7 @@ static size_t request_callback_places(dt_shard_loop *l, struct dt_str topic, uin
 {
     size_t places = count_callback_places(l, topic, host);
     if (places == 0)
-        l->full_us = dt_clock_mono_us(l->env->clock);
+        l->full_us = dt_shard_mono_us(l);
     return places;
 }
 
@@ -44,7 +44,7 @@ static enum dt_dealing dealing_of_topic(const dt_shard_loop *l, struct dt_str to
 static size_t count_allowed_by_limit(const dt_shard_loop *l, struct dt_str topic)
 {
     bool limited = dt_topic_snapshot_limited(l->snapshot, topic) && dealing_of_topic(l, topic) != DT_DEALING_OFFERS;
-    return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_clock_mono_us(l->env->clock)) : SIZE_MAX;
+    return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l)) : SIZE_MAX;
 }
 
 size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
@@ -236,8 +236,7 @@ void dt_shard_list_held(dt_shard_loop *l)
     size_t n = 0;
     int64_t next_ms;
     const bool lists = l->trust.up;
-    if ((l->index && !lists) ||
-        (!l->fair.topics_changed && dt_clock_mono_us(l->env->clock) - l->fair.held_us < HELD_US))
+    if ((l->index && !lists) || (!l->fair.topics_changed && dt_shard_mono_us(l) - l->fair.held_us < HELD_US))
         return;
     dt_arena_reset(&l->fair.arena);
     dt_status status = lists ? dt_index_held(l->index, l->shard, &l->fair.arena, &names, &n, &err) : DT_OK;
@@ -246,7 +245,7 @@ void dt_shard_list_held(dt_shard_loop *l)
     if (status != DT_OK)
         return; /* the next due scan tries again */
     l->fair.topics_changed = false;
-    l->fair.held_us = dt_clock_mono_us(l->env->clock);
+    l->fair.held_us = dt_shard_mono_us(l);
     l->fair.n = 0;
     for (size_t i = 0; i < n; i++)
         dt_shard_note_held(l, names[i], is_timeout_set(names[i]) ? DT_CLOSED_NOT : find_hold_reason(l, names[i]));
@@ -335,14 +334,14 @@ void dt_shard_give_back(dt_shard_loop *l)
 
 static void close_topic_at_limit(dt_shard_loop *l, struct dt_str topic)
 {
-    dt_limit_memory_set(&l->limits, topic, 0, dt_clock_mono_us(l->env->clock));
+    dt_limit_memory_set(&l->limits, topic, 0, dt_shard_mono_us(l));
     update_held_sets(l, topic);
 }
 
 size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
 {
     const dt_shard_loop *l = loop;
-    return dt_limit_memory_allowed(&l->limits, topic, dt_clock_mono_us(l->env->clock));
+    return dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l));
 }
 
 static void spend_grants(dt_shard_loop *l, const struct dt_leader_batch *claimed)
@@ -379,7 +378,7 @@ void dt_shard_limits_tend(dt_shard_loop *l)
 {
     if (l->limits.n == 0)
         return;
-    int64_t now_us = dt_clock_mono_us(l->env->clock);
+    int64_t now_us = dt_shard_mono_us(l);
     dt_limit_memory_age(&l->limits, now_us);
     for (size_t i = 0; i < l->limits.n; i++) {
         struct dt_limited_topic *topic = &l->limits.v[i];

@@ -101,7 +101,7 @@ static bool has_remainder_to_send(const dt_shard_loop *l)
 
 static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t next_ms, bool news)
 {
-    const int64_t now_us = dt_clock_mono_us(l->env->clock);
+    const int64_t now_us = dt_shard_mono_us(l);
     const bool told = l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l));
     /* Limits the sleep if no event would report an earlier job, because the watch gets no answer, or because MySQL is
      * read although there is an index. */
@@ -146,7 +146,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
  * at once. */
 static void pace_batches(dt_shard_loop *l, bool took_all, int64_t began_us)
 {
-    int64_t now_us = dt_clock_mono_us(l->env->clock);
+    int64_t now_us = dt_shard_mono_us(l);
     int64_t took_us = now_us - began_us;
     l->pace.pause_end_us = now_us;
     if (took_all && took_us < BEAT_US)
@@ -175,7 +175,7 @@ static void close_idle_producer(dt_shard_loop *l, int64_t now_ms, int64_t next_m
     bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;
     if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_worth_closing(l->delivery) || l->flight.list.n || !far ||
         !dt_shard_believes_index(l) ||
-        dt_clock_mono_us(l->env->clock) - l->pace.busy_us < l->env->config->dispatch_rest_after * 1000)
+        dt_shard_mono_us(l) - l->pace.busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
     DT_LOG(DEBUG, "shard", "goes idle", DT_I("shard", l->shard));
     dt_sender_close(&l->sender);
@@ -196,7 +196,7 @@ static bool apply_topic_lookups(dt_shard_loop *l)
 static void record_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
     size_t claimed = txn->batch.n + txn->hands.claimed.n;
-    int64_t now_us = dt_clock_mono_us(l->env->clock);
+    int64_t now_us = dt_shard_mono_us(l);
     if (!claimed || !(txn->chosen.more || l->due.backlog)) {
         l->run = (struct dt_shard_run){0};
         return;
@@ -214,7 +214,7 @@ static void record_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_
 static dt_status dispatch_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_ms, int64_t *next_ms,
                                 bool *news, struct dt_error *err)
 {
-    int64_t began_us = dt_clock_mono_us(l->env->clock);
+    int64_t began_us = dt_shard_mono_us(l);
     dt_status status = dt_shard_batch(l, txn, err);
     if (status != DT_OK)
         return status;
@@ -256,11 +256,11 @@ static dt_status dispatch_batch(dt_shard_loop *l, struct dt_leader_txn *txn, int
 static void report_waiting(dt_shard_loop *l)
 {
     const char *trouble = dt_delivery_trouble(l->delivery);
-    const bool orphan = l->orphan.topic[0] && dt_clock_mono_us(l->env->clock) - l->orphan.met_us <= ORPHAN_US;
+    const bool orphan = l->orphan.topic[0] && dt_shard_mono_us(l) - l->orphan.met_us <= ORPHAN_US;
     char text[sizeof(l->state.detail)] = "";
     bool busy = l->sender.busy; /* during a request, the sender's thread writes err */
     if (dt_shard_sender_stalled(l)) {
-        if (!busy || (!l->state.waiting && dt_clock_mono_us(l->env->clock) - l->sender.requested_us >= SLOW_US))
+        if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
             set_waiting(l, "kafka", busy ? "Kafka has not answered yet" : l->sender.err.text);
     } else if (trouble[0])
         set_waiting(l, "kafka", trouble);
@@ -281,7 +281,7 @@ static void report_callbacks_and_map(dt_shard_loop *l)
 {
     /* Reports for a few seconds after a callback found no place that callbacks wait. Without an index, reports it as
      * long as overdue jobs cannot be sent. */
-    bool met = l->full_us && dt_clock_mono_us(l->env->clock) - l->full_us < FULL_US;
+    bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
     bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
     const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
     /* Whether this shard serves all slots that the map gives it. Rows of new slots can be read from MySQL at once, but
@@ -338,7 +338,7 @@ static dt_status find_due_jobs(dt_shard_loop *l, int64_t now_ms, int64_t *next_m
     else
         status = dt_shard_due_scan(l, now_ms, next_ms, err);
     if (l->fair.n_hints)
-        l->pace.busy_us = dt_clock_mono_us(l->env->clock);
+        l->pace.busy_us = dt_shard_mono_us(l);
     return status;
 }
 
@@ -356,7 +356,7 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     struct dt_leader_txn txn;
     int64_t next_ms = 0;
     int64_t now_ms = dt_refclock_earliest_ms(l->env->ref);
-    int64_t began_us = dt_clock_mono_us(l->env->clock);
+    int64_t began_us = dt_shard_mono_us(l);
     bool news = false;
     if (!l->env->leads(l->env->arg, l->shard))
         return dt_fail(err, DT_DEPOSED, "the election does not name this process");
@@ -379,13 +379,12 @@ static dt_status step_loop(dt_shard_loop *l, int64_t *wake_us, struct dt_error *
     if (status != DT_OK)
         return status;
     /* Whether the leader transaction has work: hints, a batch to settle, or an unsent part of the in-flight list. */
-    bool settles =
-        l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_clock_mono_us(l->env->clock) >= next_settle_at_us(l);
+    bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= next_settle_at_us(l);
     bool worked =
         l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) || has_remainder_to_send(l);
     if (worked)
         status = dispatch_batch(l, &txn, now_ms, &next_ms, &news, err);
-    else if (dt_clock_mono_us(l->env->clock) - l->checked.fence_us >= CHECK_US && !is_row_watched(l))
+    else if (dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US && !is_row_watched(l))
         status = dt_shard_check_fence(l, err);
     if (status != DT_OK)
         return status;
@@ -408,7 +407,7 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
      * the row, and the next leader finds in the ledger whether it was sent. */
     if (l->sender.state == DT_SENDER_SENDING && !l->sender.abandoned) {
         int64_t until_us = l->sender.requested_us + DT_SENDER_STALLED_US;
-        while (l->sender.busy && !l->orders.stop && dt_clock_mono_us(l->env->clock) < until_us)
+        while (l->sender.busy && !l->orders.stop && dt_shard_mono_us(l) < until_us)
             dt_mailbox_wait(l->mailbox, until_us);
         if (!l->orders.stop)
             status = dt_shard_tend_sender(l, err);
@@ -426,7 +425,7 @@ static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 static dt_status lead_shard(dt_shard_loop *l, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    l->checked.fence_us = l->pace.busy_us = dt_clock_mono_us(l->env->clock);
+    l->checked.fence_us = l->pace.busy_us = dt_shard_mono_us(l);
     l->sender.idle = false;
     l->sender.wanted_us = l->sender.retry_us = 0;
     dt_shard_due_init(l);
@@ -436,12 +435,11 @@ static dt_status lead_shard(dt_shard_loop *l, struct dt_error *err)
         if (status != DT_OK || is_ending(l))
             continue;
         uint32_t signals = dt_mailbox_wait(l->mailbox, wake_us);
-        if (!is_ending(l) &&
-            dt_clock_mono_us(l->env->clock) < l->pace.pause_end_us) /* a wake-up does not end a pause early */
+        if (!is_ending(l) && dt_shard_mono_us(l) < l->pace.pause_end_us) /* a wake-up does not end a pause early */
             signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
-        if (signals & TOPICS)
+        if (signals & DT_LOOP_AGAIN)
             dt_shard_topics_changed(l);
-        if (signals & ROOM) {
+        if (signals & DT_LOOP_PLACES) {
             dt_shard_look_for_room(l);
             dt_shard_due_again(l);
         }
@@ -473,14 +471,14 @@ static void run_loop(void *arg)
     while (!is_ending(l)) {
         struct dt_error err = {0};
         bool led = false;
-        int64_t start_us = dt_clock_mono_us(l->env->clock);
+        int64_t start_us = dt_shard_mono_us(l);
         dt_status status = l->env->leads(l->env->arg, l->shard)
                                ? dt_shard_begin_epoch(l, &err)
                                : dt_fail(&err, DT_DEPOSED, "this process is not elected");
         if (status == DT_OK) {
             led = true;
             dt_outage_over(&l->told.outage);
-            start_us = dt_clock_mono_us(l->env->clock);
+            start_us = dt_shard_mono_us(l);
             set_waiting(l, NULL, "");
             set_leading(l, true, false);
             status = lead_shard(l, &err);
@@ -492,9 +490,9 @@ static void run_loop(void *arg)
         dt_shard_abandon_sender(l);
         /* Leaderships that end at once must not follow each other without a pause. The pause has jitter; only a stop
          * ends it early. */
-        bool well = led && dt_clock_mono_us(l->env->clock) - start_us >= CHECK_US;
+        bool well = led && dt_shard_mono_us(l) - start_us >= CHECK_US;
         failures = status == DT_HALTED ? 8 : well ? 0 : failures + 1;
-        int64_t until_us = dt_clock_mono_us(l->env->clock) + dt_shard_backoff_us(l, failures, false);
+        int64_t until_us = dt_shard_mono_us(l) + dt_shard_backoff_us(l, failures, false);
         if (!is_ending(l))
             dt_mailbox_pause(l->mailbox, until_us, STOP | RELEASE);
     }
@@ -616,19 +614,9 @@ void dt_shard_loop_free(dt_shard_loop *l)
     free_loop_parts(l);
 }
 
-void dt_shard_loop_wake(dt_shard_loop *l)
+void dt_shard_loop_tell(dt_shard_loop *l, enum dt_loop_news news)
 {
-    dt_mailbox_signal(l->mailbox, WAKE);
-}
-
-void dt_shard_loop_topics(dt_shard_loop *l)
-{
-    dt_mailbox_signal(l->mailbox, TOPICS);
-}
-
-void dt_shard_loop_room(dt_shard_loop *l)
-{
-    dt_mailbox_signal(l->mailbox, ROOM);
+    dt_mailbox_signal(l->mailbox, (uint32_t)news);
 }
 
 /* If the list of lost attempts is full, drops the id: the keeper of the callbacks reports it again within a second. */
@@ -640,7 +628,7 @@ void dt_shard_loop_lost(dt_shard_loop *l, int64_t id)
     if (l->lost.n < (size_t)l->env->config->dispatch_batch_jobs)
         l->lost.v[l->lost.n++] = id;
     pthread_mutex_unlock(&l->state_lock);
-    dt_mailbox_signal(l->mailbox, WAKE);
+    dt_mailbox_signal(l->mailbox, DT_LOOP_DUE);
 }
 
 void dt_shard_loop_release(dt_shard_loop *l)

@@ -11,9 +11,7 @@ dt_status dt_shard_loop_start(const struct dt_process_env *env, unsigned shard, 
 void dt_shard_loop_free(dt_shard_loop *loop);
 
 /* ---- any thread ---- */
-void dt_shard_loop_wake(dt_shard_loop *loop); /* called when a job may be due */
-void dt_shard_loop_topics(
-    dt_shard_loop *loop); /* called if topics, or what is known of the index, changed: checks everything again */
+void dt_shard_loop_tell(dt_shard_loop *loop, enum dt_loop_news news);
 /* Called when the rebuild that index_lost requested is done. losses: state.losses, read before the rebuild ended; if it
  * has risen since, the set was lost again, and the call is ignored. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
@@ -23,7 +21,6 @@ void dt_shard_loop_index_doubted(dt_shard_loop *loop);
 /* Called when the index has been compared with MySQL for all times that the loop reads before the next compare. doubts:
  * state.doubts, read before the compare; if it has risen since, the call is ignored. */
 void dt_shard_loop_index_compared(dt_shard_loop *loop, uint64_t doubts);
-void dt_shard_loop_room(dt_shard_loop *loop); /* called when this process may have places for attempts again */
 /* Called when the attempt of a job may belong to an owner that has expired. Accepts NULL: this process has no loop of
  * the shard. */
 void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);
@@ -70,9 +67,10 @@ void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want 
 
 /* Records that a loop's thread has ended. */
 void dt_loop_table_ended(dt_loop_table *table, unsigned shard);
-/* Calls what(loop) for the shard's loop, if there is one. The loop is not freed before `what` returns. */
-void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop));
-void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop));
+/* Tells the shard's loop, if there is one, or all loops. */
+void dt_loop_table_tell(dt_loop_table *table, unsigned shard, enum dt_loop_news news);
+void dt_loop_table_tell_all(dt_loop_table *table, enum dt_loop_news news);
+void dt_loop_table_doubt_all(dt_loop_table *table); /* calls dt_shard_loop_index_doubted for all loops */
 /* Calls what(loop, number) for the shard's loop, if there is one. The loop is not freed before `what` returns. */
 void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
                                uint64_t number);

@@ -231,7 +231,7 @@ void dt_shard_note_unknown(dt_shard_loop *l, int64_t id)
 {
     struct dt_shard_unknown *unknown = &l->unknown;
     if (unknown->ids.n == 0)
-        unknown->since_us = dt_clock_mono_us(l->env->clock);
+        unknown->since_us = dt_shard_mono_us(l);
     (void)dt_id_set_add(&unknown->ids, id); /* if the set is full, each due scan reads the job's row again */
 }
 
@@ -239,7 +239,7 @@ size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n)
 {
     struct dt_entry *entries = l->due.entries;
     size_t stay = 0;
-    if (dt_clock_mono_us(l->env->clock) - l->unknown.since_us >= AGAIN_US)
+    if (dt_shard_mono_us(l) - l->unknown.since_us >= AGAIN_US)
         dt_id_set_empty(&l->unknown.ids);
     if (l->unknown.ids.n == 0)
         return n;

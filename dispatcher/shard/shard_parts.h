@@ -112,7 +112,7 @@ void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
 /* Finds the topic of a job. False: the job is not cached. *topic stays valid until the memory is cleared. */
 bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host);
 
-enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32, SENDER = 64 };
+enum { STOP = 8, RELEASE = 16, FOUND_OUT = 32, SENDER = 64 }; /* the bits below are those of enum dt_loop_news */
 
 struct dt_shard_meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *leader_txn_seconds, *epoch, *leading, *halted;
@@ -412,6 +412,11 @@ struct dt_shard_loop {
     struct dt_loop_state state;
 };
 
+static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
+{
+    return dt_clock_mono_us(l->env->clock);
+}
+
 #define DT_SENDER_STALLED_US INT64_C(500000)
 /* Returns whether the sender has been needed but not open for DT_SENDER_STALLED_US, because opening or a commit takes
  * long. Jobs that need the sender are then parked. */
@@ -419,7 +424,7 @@ static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
 {
     const struct dt_sender *s = &l->sender;
     int64_t since_us = s->wanted_us ? s->wanted_us : s->state == DT_SENDER_SENDING ? s->requested_us : 0;
-    return s->state != DT_SENDER_OPEN && since_us && dt_clock_mono_us(l->env->clock) - since_us > DT_SENDER_STALLED_US;
+    return s->state != DT_SENDER_OPEN && since_us && dt_shard_mono_us(l) - since_us > DT_SENDER_STALLED_US;
 }
 
 /* Returns whether a part of the in-flight list is unsent. That part is sent before new jobs are claimed. */

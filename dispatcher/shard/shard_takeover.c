@@ -104,7 +104,7 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
             DT_LOG(ERROR, "shard", "no takeover for now: processes died at an assertion of this shard",
                    DT_I("shard", l->shard), DT_S("where", deaths.where), DT_I("ms", deaths.wait_ms));
         logged = true;
-        dt_mailbox_pause(l->mailbox, dt_clock_mono_us(l->env->clock) + deaths.wait_ms * 1000, STOP | RELEASE);
+        dt_mailbox_pause(l->mailbox, dt_shard_mono_us(l) + deaths.wait_ms * 1000, STOP | RELEASE);
     }
     const bool broken = l->shard == 0 && DT_FAIL_FORCED("lead.broken"); /* an assertion fails in a test */
     dt_assert(!broken);
@@ -116,7 +116,7 @@ void dt_shard_wait_after_deaths(dt_shard_loop *l)
 static void handle_sender_failure(dt_shard_loop *l, dt_status status, const struct dt_error *why)
 {
     struct dt_sender *s = &l->sender;
-    int64_t now_us = dt_clock_mono_us(l->env->clock);
+    int64_t now_us = dt_shard_mono_us(l);
     int64_t pause_us = dt_shard_backoff_us(l, s->failures, why->alarm);
     if (status == DT_REFUSED && s->state == DT_SENDER_SENDING)
         pause_us = 0; /* no pause, because the next opening settles the refused message */
@@ -180,7 +180,7 @@ static dt_status finish_sending(dt_shard_loop *l)
     dt_assert(!l->flight.sent);
     dt_assert_cmp(l->fence.send_n, <=, l->flight.list.n);
     l->flight.sent = true;
-    l->flight.sent_us = dt_clock_mono_us(l->env->clock);
+    l->flight.sent_us = dt_shard_mono_us(l);
     l->flight.settle_offset = done.settle_offset;
     int64_t now_ms = dt_refclock_latest_ms(l->env->ref);
     for (size_t i = 0; i < l->fence.send_n; i++)
@@ -206,9 +206,9 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
         return finish_sender_opening(l, err);
     if (s->state == DT_SENDER_SENDING)
         return finish_sending(l);
-    if (s->state == DT_SENDER_OPEN || s->idle || dt_clock_mono_us(l->env->clock) < s->retry_us)
+    if (s->state == DT_SENDER_OPEN || s->idle || dt_shard_mono_us(l) < s->retry_us)
         return DT_OK;
-    s->wanted_us = s->wanted_us ? s->wanted_us : dt_clock_mono_us(l->env->clock);
+    s->wanted_us = s->wanted_us ? s->wanted_us : dt_shard_mono_us(l);
     if (s->epoch == l->fence.epoch) { /* the delivery was already opened once in this epoch */
         const struct dt_marker was = dt_shard_marker(l);
         dt_status status = dt_shard_begin_epoch(l, err);
@@ -217,7 +217,7 @@ dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
         dt_shard_trust_renew(l, &was);
     }
     s->epoch = l->fence.epoch;
-    s->requested_us = dt_clock_mono_us(l->env->clock);
+    s->requested_us = dt_shard_mono_us(l);
     return dt_sender_request(s, DT_SENDER_OPENING, &l->fence, &l->flight.list);
 }
 

@@ -86,7 +86,7 @@ void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id)
     int64_t period_us = l->env->config->reconcile_period * 1000;
     c->walk_ms = ms;
     c->walk_id = id;
-    c->walk_us = dt_clock_mono_us(l->env->clock) + (ms ? WALK_US : dt_later(period_us, WALK_US));
+    c->walk_us = dt_shard_mono_us(l) + (ms ? WALK_US : dt_later(period_us, WALK_US));
 }
 
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms)
@@ -114,7 +114,7 @@ void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last)
         return;
     c->ahead_ms = last->due_ms;
     c->ahead_id = last->id;
-    c->ahead_us = dt_clock_mono_us(l->env->clock);
+    c->ahead_us = dt_shard_mono_us(l);
     c->ahead_ended = false;
     memset(c->skipped, 0, sizeof(c->skipped));
     c->salt++;
@@ -130,7 +130,7 @@ void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
  * before its position. */
 void dt_shard_ahead_end(dt_shard_loop *l)
 {
-    bool all = dt_clock_mono_us(l->env->clock) - l->cursor.ahead_us >= AHEAD_US;
+    bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;
     dt_shard_ahead_to(l, all ? 0 : l->cursor.ahead_ms - AHEAD_BACK_MS, 0);
     l->cursor.ahead_ended = true;
 }
@@ -263,7 +263,7 @@ static dt_status replace_marker(dt_shard_loop *l, const struct dt_marker *was, b
         return status;
     l->trust.mark_count = next.count;
     l->trust.says_whole = says_whole;
-    l->trust.marked_us = dt_clock_mono_us(l->env->clock);
+    l->trust.marked_us = dt_shard_mono_us(l);
     return DT_OK;
 }
 
@@ -330,7 +330,7 @@ dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *er
     dt_status status = DT_OK;
     /* Writes the marker again to check that the index accepts changes. If the index answers but refuses changes
      * (read-only, out of memory), it lacks new jobs and keeps old entries, so it must not be trusted. */
-    if (there && l->trust.marked && dt_clock_mono_us(l->env->clock) - l->trust.marked_us >= MARK_US) {
+    if (there && l->trust.marked && dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US) {
         status = write_next_marker(l, l->trust.says_whole, err);
     } else if (!there || !l->trust.marked) {
         /* The scan has seen our marker although its write failed: only the answer was lost, and no rebuild was
@@ -361,7 +361,7 @@ void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
     if (l->state.losses == losses)
         l->trust.whole = true;
     pthread_mutex_unlock(&l->state_lock);
-    dt_mailbox_signal(l->mailbox, WAKE);
+    dt_mailbox_signal(l->mailbox, DT_LOOP_DUE);
 }
 
 void dt_shard_loop_index_doubted(dt_shard_loop *l)
@@ -370,7 +370,7 @@ void dt_shard_loop_index_doubted(dt_shard_loop *l)
     l->trust.compared = false;
     l->state.doubts++;
     pthread_mutex_unlock(&l->state_lock);
-    dt_mailbox_signal(l->mailbox, WAKE);
+    dt_mailbox_signal(l->mailbox, DT_LOOP_DUE);
 }
 
 void dt_shard_loop_index_compared(dt_shard_loop *l, uint64_t doubts)
@@ -381,5 +381,5 @@ void dt_shard_loop_index_compared(dt_shard_loop *l, uint64_t doubts)
         l->state.awaits_compare = false;
     }
     pthread_mutex_unlock(&l->state_lock);
-    dt_mailbox_signal(l->mailbox, WAKE);
+    dt_mailbox_signal(l->mailbox, DT_LOOP_DUE);
 }

@@ -49,7 +49,7 @@ void dt_pool_tell_room(dt_hands *hands)
     pthread_mutex_unlock(&hands->lock);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
         if (refused[shard])
-            hands->env->places(hands->env->arg, shard);
+            hands->env->tell(hands->env->arg, shard, DT_LOOP_PLACES);
 }
 
 /* Returns the next shard that was refused places, beginning after the shard whose leader was woken last. DT_SHARDS_MAX:
@@ -77,7 +77,7 @@ bool dt_pool_tell_some(dt_hands *hands, size_t most)
         others = next_refused_shard(hands) < DT_SHARDS_MAX;
         pthread_mutex_unlock(&hands->lock);
         if (shard < DT_SHARDS_MAX)
-            hands->env->places(hands->env->arg, shard);
+            hands->env->tell(hands->env->arg, shard, DT_LOOP_PLACES);
     }
     return others;
 }

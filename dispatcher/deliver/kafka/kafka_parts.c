@@ -6,7 +6,6 @@
 #include "message.h"
 
 struct dt_kafka_parts {
-    const struct dt_process_env *env;
     bool has_kafka;
     dt_notice_producer *notices, *features;
     struct dt_outbox_kafka letters_port, features_port; /* ports of the outbox; `arg` of each is a producer */
@@ -23,21 +22,9 @@ static dt_status send_to_kafka(void *notices, const struct dt_kafka_message *mes
     return dt_notice_producer_send(notices, messages, n, sent, timeout_ms, err);
 }
 
-dt_status dt_kafka_parts_new(const struct dt_process_env *env, dt_kafka_parts **out)
+dt_status dt_kafka_parts_reach(struct dt_kafka_env *kafka, struct dt_error *err)
 {
-    dt_kafka_parts *p = calloc(1, sizeof(*p));
-    if (!p)
-        return DT_NOMEM;
-    p->env = env;
-    p->has_kafka = dt_config_has_kafka(env->config);
-    *out = p;
-    return DT_OK;
-}
-
-dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
-{
-    struct dt_kafka_env *kafka = p->env->kafka;
-    if (!p->has_kafka)
+    if (!dt_config_has_kafka(kafka->config))
         return DT_OK;
     dt_status status = kafka->admin ? DT_OK : dt_kafka_admin_new(kafka, &kafka->admin, err);
     if (status != DT_OK)
@@ -48,10 +35,13 @@ dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_kafka_parts_start(dt_kafka_parts *p, struct dt_error *err)
+dt_status dt_kafka_parts_start(const struct dt_process_env *env, dt_kafka_parts **out, struct dt_error *err)
 {
-    const struct dt_process_env *env = p->env;
+    dt_kafka_parts *p = *out = calloc(1, sizeof(*p));
     dt_status status = DT_OK;
+    if (!p)
+        return DT_NOMEM;
+    p->has_kafka = dt_config_has_kafka(env->config);
     dt_assert(!p->has_kafka || env->kafka->admin); /* dt_kafka_parts_reach must return OK before */
     if (p->has_kafka) {
         status = dt_notice_producer_new(env->kafka, &p->notices, err);
@@ -107,6 +97,5 @@ void dt_kafka_parts_stop(dt_kafka_parts *p)
     dt_outbox_stop(p->outbox);
     dt_notice_producer_free(p->notices);
     dt_notice_producer_free(p->features);
-    dt_kafka_admin_free(p->env->kafka->admin);
     free(p);
 }

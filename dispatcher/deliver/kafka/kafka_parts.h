@@ -2,7 +2,7 @@
  * The parts of a process that use Kafka, besides its deliveries: topics, dead letters, commands, results, and how far
  * results are read.
  *
- *   new ─▶ reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
+ *   reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
  *
  * Without Kafka (kafka.brokers is empty) nothing connects or waits: dead letters are not sent, there are no commands,
  * and the process that receives a report applies it. Results that were stored while Kafka was configured are still
@@ -73,12 +73,11 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
-dt_status dt_kafka_parts_new(const struct dt_process_env *env, dt_kafka_parts **out);
-/* Connects, and creates the installation's own topics. If Kafka does not answer, returns OK, and the results thread
- * creates them later. */
-dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
+/* Connects, creates kafka->admin and the installation's own topics. If Kafka does not answer, returns OK, and the results
+ * thread creates the topics later. The caller frees the admin after the parts. */
+dt_status dt_kafka_parts_reach(struct dt_kafka_env *kafka, struct dt_error *err);
 /* Starts threads and chores. If this fails, the parts must still be stopped. */
-dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);
+dt_status dt_kafka_parts_start(const struct dt_process_env *env, dt_kafka_parts **out, struct dt_error *err);
 /* Called when the outbox has dead letters for this process to send. Any thread. */
 void dt_kafka_parts_outbox(dt_kafka_parts *parts);
 /* Returns the watermarks (dt_results_watermark_up_to), or requests that they rise (dt_results_watermark_want). Without
@@ -88,5 +87,5 @@ void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t dea
 /* Returns the producer for messages of features; NULL without Kafka. It is not the producer of dead letters, so that
  * unanswered dead letters do not delay messages of features. Valid between the start and the stop of the parts. */
 const struct dt_outbox_kafka *dt_kafka_parts_producer(const dt_kafka_parts *parts);
-/* Joins the threads, frees. The admin must not be in use. Accepts NULL. */
+/* Joins the threads, frees. Accepts NULL. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);

@@ -161,7 +161,7 @@ static int64_t tick_watermark(void *arg, void *)
             uint32_t bits = atomic_exchange(&w->waiting[i], 0);
             for (unsigned k = 0; bits; k++, bits >>= 1)
                 if (bits & 1)
-                    w->env->wake(w->env->arg, i * 32 + k);
+                    w->env->tell(w->env->arg, i * 32 + k, DT_LOOP_DUE);
         }
         return 0;
     }

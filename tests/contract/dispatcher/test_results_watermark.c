@@ -57,7 +57,7 @@ static int64_t now_ms(void)
     return dt_refclock_earliest_ms(&ref);
 }
 
-static void wake(void *, unsigned shard)
+static void tell(void *, unsigned shard, enum dt_loop_news)
 {
     woken[shard % 8]++;
 }
@@ -67,7 +67,7 @@ static void begin_test(void)
     const struct dt_chores_env runtime = {.name = "chores", .threads = 1, .clock = &hand_clock};
     assert_int_equal(dt_chores_start(&runtime, &chores, NULL), DT_OK);
     static struct dt_process_env env;
-    env = (struct dt_process_env){.chores = chores, .clock = &hand_clock, .ref = &ref, .wake = wake};
+    env = (struct dt_process_env){.chores = chores, .clock = &hand_clock, .ref = &ref, .tell = tell};
     struct dt_error err = {0};
     dt_refclock_init(&ref, &hand_clock);
     dt_refclock_sample(&ref, 1800000000000, hand_us, hand_us);

@@ -61,7 +61,7 @@ void intake_begin(const struct dt_config *config)
 __typeof__(dt_inbox_chore_start) __real_dt_inbox_chore_start;
 __typeof__(dt_inbox_chore_start) __wrap_dt_inbox_chore_start;
 dt_status __wrap_dt_inbox_chore_start(const struct dt_process_env *env, struct dt_resting *operations,
-                                      struct dt_resting *schedules, dt_inbox_chore **out, struct dt_error *err)
+                                      struct dt_resting *schedules, struct dt_resting **out, struct dt_error *err)
 {
     *out = NULL;
     return intake_is_used() ? __real_dt_inbox_chore_start(env, operations, schedules, out, err) : DT_OK;

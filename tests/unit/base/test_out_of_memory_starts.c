@@ -235,6 +235,7 @@ STUB(static bool, no_loop, (void *arg, unsigned shard, struct dt_loop_state *out
 STUB(static bool, not_known, (void *arg), false)
 STUB(static void, nobody, (void *arg), )
 STUB(static void, no_shard, (void *arg, unsigned shard), )
+STUB(static void, no_news, (void *arg, unsigned shard, enum dt_loop_news news), )
 
 static void one_shard(void *, struct dt_shard_map *out)
 {
@@ -267,9 +268,7 @@ static void provide(void)
                                       .shards = no_shards,
                                       .map_changed = nobody,
                                       .led_changed = no_shard,
-                                      .wake = no_shard,
-                                      .again = no_shard,
-                                      .places = no_shard,
+                                      .tell = no_news,
                                       .lost = no_jobs,
                                       .state = no_loop,
                                       .none_due = not_known,
@@ -311,7 +310,12 @@ static dt_status start_shard_map(void)
 }
 
 PART(start_announcer, dt_announcer, dt_announcer_free, (void), dt_announcer_new(&process, &out, &err))
-PART(start_intake, dt_intake, dt_intake_leave, dt_intake_stop, dt_intake_start(&process, &out, &err))
+PART(start_schedules, struct dt_resting, dt_resting_leave, dt_schedule_maker_stop,
+     dt_schedule_maker_start(&process, &out, &err))
+PART(start_operations, struct dt_resting, dt_resting_leave, dt_operation_runner_stop,
+     dt_operation_runner_start(&process, &out, &err))
+PART(start_inbox, struct dt_resting, dt_resting_leave, dt_inbox_chore_stop,
+     dt_inbox_chore_start(&process, NULL, NULL, &out, &err))
 PART(start_examiner, dt_examiner, dt_examiner_stop, (void), dt_examiner_start(&process, &out))
 PART(make_dispatcher, dt_dispatcher, dt_dispatcher_free, (void),
      dt_dispatcher_new(&config, dt_clock_system(), zero, &out, &err))
@@ -337,7 +341,9 @@ TEST(the_sender_of_callbacks_is_started_or_leaves_nothing)
 TEST(the_dispatcher_intake_and_examiner_are_started_or_leave_nothing)
 {
     at_each_call(make_dispatcher);
-    at_each(start_intake);
+    at_each_call(start_schedules);
+    at_each_call(start_operations);
+    at_each_call(start_inbox);
     at_each_call(start_examiner);
 }
 

@@ -67,16 +67,10 @@ static void count(unsigned *number)
     pthread_mutex_unlock(&fake.lock);
 }
 
-static void wake(void *arg, unsigned shard)
+static void tell(void *arg, unsigned shard, enum dt_loop_news news)
 {
     assert_ptr_equal(arg, &fake);
-    count(&fake.woken[shard]);
-}
-
-static void again(void *arg, unsigned shard)
-{
-    assert_ptr_equal(arg, &fake);
-    count(&fake.again[shard]);
+    count(news == DT_LOOP_DUE ? &fake.woken[shard] : &fake.again[shard]);
 }
 
 static void stale(void *arg)
@@ -96,8 +90,7 @@ static const struct dt_process_env *env(dt_watcher *w)
                                    .owner = "host:7",
                                    .arg = &fake,
                                    .map = map_of,
-                                   .wake = wake,
-                                   .again = again,
+                                   .tell = tell,
                                    .stale_map = stale};
     return &made;
 }

@@ -7,8 +7,9 @@ static struct dt_process_env env;
 static struct dt_hands hands;
 static unsigned told[8], n_told;
 
-static void room(void *arg, unsigned shard)
+static void room(void *arg, unsigned shard, enum dt_loop_news news)
 {
+    assert_int_equal(news, DT_LOOP_PLACES);
     assert_ptr_equal(arg, &hands);
     assert_true(n_told < 8);
     told[n_told++] = shard;
@@ -17,7 +18,7 @@ static void room(void *arg, unsigned shard)
 static void make(void)
 {
     memset(&hands, 0, sizeof(hands));
-    env = (struct dt_process_env){.arg = &hands, .places = room};
+    env = (struct dt_process_env){.arg = &hands, .tell = room};
     hands.env = &env;
     n_told = 0;
     pthread_mutex_init(&hands.lock, NULL);
