@@ -58,26 +58,20 @@ static void on_head(dt_conn *conn, const struct dt_head *head)
 
 static void on_request_complete(dt_conn *conn)
 {
+    static const struct {
+        int status;
+        const char *text; /* NULL: the metrics */
+    } answers[] = {[METRICS] = {200, NULL},
+                   [HEALTH] = {200, "ok\n"},
+                   [NOT_GET] = {405, "method not allowed\n"},
+                   [NOTHING_HERE] = {404, "not found\n"}};
     const struct asked *asked = dt_conn_own(conn);
     struct dt_strbuf text = {0};
-    int status = 200;
-    switch (asked->what) {
-    case METRICS:
+    if (answers[asked->what].text)
+        dt_strbuf_adds(&text, answers[asked->what].text);
+    else
         dt_metrics_write(&text);
-        break;
-    case HEALTH:
-        dt_strbuf_adds(&text, "ok\n");
-        break;
-    case NOT_GET:
-        status = 405;
-        dt_strbuf_adds(&text, "method not allowed\n");
-        break;
-    case NOTHING_HERE:
-        status = 404;
-        dt_strbuf_adds(&text, "not found\n");
-        break;
-    }
-    send_answer(conn, status, &text, false);
+    send_answer(conn, answers[asked->what].status, &text, false);
 }
 
 static void on_refused(dt_conn *conn, int status, const char *detail)
