@@ -11,23 +11,16 @@ struct dt_announcer {
     dt_index *index; /* protected by `lock`; NULL: the installation has no index */
 };
 
-void dt_announcer_outbox(dt_announcer *a, unsigned shard)
+void dt_announcer_tell(dt_announcer *a, int shard)
 {
     struct dt_error err = {0};
     pthread_mutex_lock(&a->lock);
-    if (a->index && dt_index_wake(a->index, shard, true, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "an outbox notification was not sent", DT_I("shard", shard),
-               DT_S("reason", err.text));
+    dt_status status = !a->index    ? DT_OK
+                       : shard >= 0 ? dt_index_wake(a->index, (unsigned)shard, true, &err)
+                                    : dt_index_wake_all(a->index, &err);
     pthread_mutex_unlock(&a->lock);
-}
-
-void dt_announcer_all(dt_announcer *a)
-{
-    struct dt_error err = {0};
-    pthread_mutex_lock(&a->lock);
-    if (a->index && dt_index_wake_all(a->index, &err) != DT_OK)
-        DT_LOG(DEBUG, "dispatcher", "a notification was not sent", DT_S("reason", err.text));
-    pthread_mutex_unlock(&a->lock);
+    if (status != DT_OK)
+        DT_LOG(DEBUG, "dispatcher", "a notification was not sent", DT_I("shard", shard), DT_S("reason", err.text));
 }
 
 dt_status dt_announcer_new(const struct dt_process_env *env, dt_announcer **out, struct dt_error *err)

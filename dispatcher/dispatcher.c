@@ -44,7 +44,6 @@ struct dt_dispatcher {
     struct dt_store_source stores, urgent_stores;
     struct dt_process_env env; /* what the parts share; also has the parts that other parts use */
     dt_refclock ref;
-    uint64_t (*random)(void);
     char owner[100];
     struct dt_installation inst;
     struct dt_kafka_env kafka;
@@ -77,19 +76,9 @@ static void signal_news(void *arg)
     dt_mailbox_signal(((dt_dispatcher *)arg)->mailbox, NEWS);
 }
 
-static void on_shard_gained(void *arg, unsigned shard)
+static void want_shard(void *arg, unsigned shard, enum dt_loop_want want)
 {
-    dt_loop_table_want(((dt_dispatcher *)arg)->env.loops, shard, DT_WANT_LEAD);
-}
-
-static void on_release_requested(void *arg, unsigned shard)
-{
-    dt_loop_table_want(((dt_dispatcher *)arg)->env.loops, shard, DT_WANT_RELEASE);
-}
-
-static void on_shard_lost(void *arg, unsigned shard)
-{
-    dt_loop_table_want(((dt_dispatcher *)arg)->env.loops, shard, DT_WANT_NOTHING);
+    dt_loop_table_want(((dt_dispatcher *)arg)->env.loops, shard, want);
 }
 
 static void on_loop_stopped(void *arg, unsigned shard)
@@ -146,11 +135,6 @@ static void get_shard_map(void *arg, struct dt_shard_map *out)
 static void mark_shard_map_stale(void *arg)
 {
     dt_shard_map_source_stale(((dt_dispatcher *)arg)->watch);
-}
-
-static void on_shard_map_changed(void *arg)
-{
-    dt_loop_table_tell_all(((dt_dispatcher *)arg)->env.loops, DT_LOOP_DUE);
 }
 
 static void on_shard_count_changed(void *arg, unsigned shards)
@@ -231,12 +215,7 @@ static void wake_outbox_of_shard(void *arg, unsigned shard)
     if (sends_notices_of_shard(d, shard))
         dt_kafka_parts_outbox(d->kafka_parts);
     else
-        dt_announcer_outbox(d->announcer, shard);
-}
-
-static uint64_t random_number(void *arg)
-{
-    return ((dt_dispatcher *)arg)->random();
+        dt_announcer_tell(d->announcer, (int)shard);
 }
 
 static void tell_shard(void *arg, unsigned shard, enum dt_loop_news news)
@@ -308,7 +287,7 @@ static void on_clock_changed(void *arg)
 
 static void announce_all(void *arg)
 {
-    dt_announcer_all(((dt_dispatcher *)arg)->announcer);
+    dt_announcer_tell(((dt_dispatcher *)arg)->announcer, -1);
 }
 
 /* ---- carrying orders out ---- */
@@ -358,7 +337,7 @@ static dt_status retry_until_ready(dt_dispatcher *d, enum dt_outage_of what,
             return DT_OK;
         }
         dt_outage_failed(&outage, what, "dispatcher", "this dispatcher waits before it starts", status, &err);
-        int64_t jitter_us = (int64_t)(d->random() % (uint64_t)(pause_us / 2));
+        int64_t jitter_us = (int64_t)(d->env.random() % (uint64_t)(pause_us / 2));
         dt_mailbox_pause(d->mailbox, dt_clock_mono_us(d->env.clock) + pause_us / 2 + jitter_us, STOP);
     }
     return DT_SHUTDOWN;
@@ -433,14 +412,13 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_elector_env elector = {
-        .urgent = d->env.urgent,
-        .config = d->config,
-        .installation = d->inst.name,
-        .shards = d->range.led,
-        .owner = d->owner,
-        .clock = d->env.clock,
-        .events = {d, on_shard_gained, on_release_requested, on_shard_lost, on_leadership_moved}};
+    struct dt_elector_env elector = {.urgent = d->env.urgent,
+                                     .config = d->config,
+                                     .installation = d->inst.name,
+                                     .shards = d->range.led,
+                                     .owner = d->owner,
+                                     .clock = d->env.clock,
+                                     .events = {d, want_shard, on_leadership_moved}};
     dt_status status = dt_room_start(&d->env, &d->env.room);
     return DT_THEN(status, dt_elector_start(&elector, &d->elector, err));
 }
@@ -522,27 +500,26 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->hasty = dt_lease_config(&d->brief);
     d->stores = (struct dt_store_source){&d->brief, &d->ref};
     d->urgent_stores = (struct dt_store_source){&d->hasty, NULL};
-    d->random = random;
+    d->env.random = random;
     dt_refclock_init(&d->ref, clock);
     gethostname(host, sizeof(host) - 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     d->kafka.config = config;
     d->env = (struct dt_process_env){.config = &d->brief,
                                      .owner = d->owner,
-                                     .process = (int64_t)(d->random() >> 1),
+                                     .process = (int64_t)(d->env.random() >> 1),
                                      .clock = clock,
                                      .ref = &d->ref,
                                      .kafka = &d->kafka,
                                      .kafka_away = &d->kafka_away,
                                      .arg = d,
-                                     .random = random_number,
+                                     .random = random,
                                      .leads = leads_shard,
                                      .place = get_election_rank,
                                      .share = fair_number_of_shards,
                                      .map = get_shard_map,
                                      .stale_map = mark_shard_map_stale,
                                      .shards = count_shard_rows,
-                                     .map_changed = on_shard_map_changed,
                                      .led_changed = on_shard_count_changed,
                                      .tell = tell_shard,
                                      .lost = on_attempts_lost,

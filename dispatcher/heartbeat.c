@@ -222,8 +222,10 @@ void dt_heartbeat_stop(dt_heartbeat *h)
     free(h);
 }
 
-static void request_tick(dt_heartbeat *h)
+void dt_heartbeat_news(dt_heartbeat *h)
 {
+    if (!h)
+        return;
     h->asked = true;
     dt_chore_wake(&h->chore);
 }
@@ -241,21 +243,14 @@ void dt_heartbeat_lost(dt_heartbeat *h, const char *down)
     else if (strcmp(h->down, down) != 0 && !names_endpoint(h->down, down))
         snprintf(h->down, sizeof(h->down), "*"); /* several endpoints failed */
     pthread_mutex_unlock(&h->lock);
-    request_tick(h);
-}
-
-void dt_heartbeat_news(dt_heartbeat *h)
-{
-    if (h)
-        request_tick(h);
+    dt_heartbeat_news(h);
 }
 
 void dt_heartbeat_announce(dt_heartbeat *h)
 {
-    if (!h)
-        return;
-    h->news = true;
-    request_tick(h);
+    if (h)
+        h->news = true;
+    dt_heartbeat_news(h);
 }
 
 bool dt_heartbeat_owed(dt_heartbeat *h, const char *endpoint)

@@ -39,8 +39,8 @@ void dt_operation_runner_stop(struct dt_resting *resting); /* NULL is accepted *
 
 /* Moves rows of job_inbox. Every dispatcher has a mover, which moves the rows that its watcher found. The watchers of
  * the dispatchers take turns reading the table (procedure dt_wait in sql/). If two watchers find the same row, only one
- * mover moves it. The mover's listener also wakes `operations` if an operation is due, and `schedules` if a schedule has
- * changed; both outlive the mover. env->watcher must be stopped before the mover. */
+ * mover moves it. The mover's listener also wakes `operations` if an operation is due, and `schedules` if a schedule
+ * has changed; both outlive the mover. env->watcher must be stopped before the mover. */
 dt_status dt_inbox_chore_start(const struct dt_process_env *env, struct dt_resting *operations,
                                struct dt_resting *schedules, struct dt_resting **out, struct dt_error *err);
 void dt_inbox_chore_stop(struct dt_resting *resting); /* NULL is accepted */
@@ -54,10 +54,9 @@ typedef struct dt_announcer dt_announcer;
 /* Creates an announcer. All arguments except the installation's name must outlive it. Unless OK, *out is NULL. */
 dt_status dt_announcer_new(const struct dt_process_env *env, dt_announcer **out, struct dt_error *err);
 void dt_announcer_free(dt_announcer *announcer);
-/* Announces that messages were added to the shard's outbox. */
-void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
-/* Announces that every process should do its periodic checks now. */
-void dt_announcer_all(dt_announcer *announcer);
+/* Announces that messages were added to the shard's outbox; shard -1: that every process should do its periodic checks
+ * now. */
+void dt_announcer_tell(dt_announcer *announcer, int shard);
 
 /* Writes the index entries of jobs that the intake has made or moved and committed. If that fails, leaders doubt the
  * index (env->index_entries_lost). index may be NULL. */

@@ -25,6 +25,9 @@ enum dt_loop_news {
     DT_LOOP_PLACES = 4 /* this process may have places for attempts again */
 };
 
+/* What the election wants of the loop of a shard. */
+enum dt_loop_want { DT_WANT_NOTHING, DT_WANT_LEAD, DT_WANT_RELEASE };
+
 struct dt_process_env {
     /* Sessions of MySQL with this configuration are ended early if they are idle in a transaction, because they lock
      * rows that a successor may need. */
@@ -43,8 +46,8 @@ struct dt_process_env {
     struct dt_hands *hands;   /* the attempts that leaders claim into the hands of this process */
     struct dt_room *room;     /* divides room within the limits of topics; NULL: grants nothing */
     struct dt_loop_table *loops;
-    void *arg; /* passed to all callbacks */
-    uint64_t (*random)(void *arg);
+    uint64_t (*random)(void);
+    void *arg; /* passed to all callbacks below */
 
     /* ---- the election ---- */
     bool (*leads)(void *arg, unsigned shard); /* whether the election still names this process */
@@ -56,7 +59,6 @@ struct dt_process_env {
     void (*map)(void *arg, struct dt_shard_map *out); /* returns the current shard map */
     void (*stale_map)(void *arg);                     /* requests a reload of the map */
     unsigned (*shards)(void *arg);                    /* returns n: this process may lead only shards 0 to n - 1 */
-    void (*map_changed)(void *arg);                   /* sleeping loops must read the map */
     void (*led_changed)(void *arg, unsigned shards);  /* all shards with numbers below `shards` must be led */
 
     /* ---- the loops of shards; nothing happens if this process has no loop of the shard ---- */

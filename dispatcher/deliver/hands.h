@@ -36,8 +36,8 @@ void dt_hands_stop(dt_hands *hands);
 dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 /* Returns about how many attempts of a topic and its owner (topic/owners.h) may be claimed now. 0: the topic's jobs
- * wait until the loop is told DT_LOOP_PLACES. If host is not 0, only jobs of the topic that name the host with this number count
- * (dt_callback_host_of). */
+ * wait until the loop is told DT_LOOP_PLACES. If host is not 0, only jobs of the topic that name the host with this
+ * number count (dt_callback_host_of). */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback, uint32_t host);
 /* Returns whether callbacks are enabled in this process. If not, it accepts no attempts. */

@@ -16,24 +16,19 @@
  */
 #pragma once
 
-#include "base/chores.h"
-#include "base/clock.h"
-#include "base/config.h"
 #include "base/outage.h"
-#include "base/status.h"
+#include "process.h"
 
 typedef struct dt_elector dt_elector;
 
 /* Events. They are called on the elector's thread and must return at once. */
 struct dt_elector_events {
     void *arg;
-    void (*gained)(void *arg, unsigned shard);
-    /* Another process should lead the shard: the shard's loop must step down in order, then dt_elector_released must be
-     * called. Until then the elector keeps the shard. */
-    void (*release)(void *arg, unsigned shard);
-    /* The session ended, or the server did not answer for two thirds of the timeout: the shard's loop must step down at
+    /* LEAD: the shard was gained. RELEASE: another process should lead the shard: its loop must step down in order,
+     * then dt_elector_released must be called; until then the elector keeps the shard. NOTHING: the shard was lost,
+     * because the session ended, or the server did not answer for two thirds of the timeout: the loop must step down at
      * once, because another process may already lead the shard. */
-    void (*lost)(void *arg, unsigned shard);
+    void (*want)(void *arg, unsigned shard, enum dt_loop_want want);
     /* This process has given shards back, or has begun to leave: the callback notifies the other processes, so that
      * they call dt_elector_news before their next poll. Called only if the server notifies no members. May be NULL. */
     void (*moved)(void *arg);
@@ -68,7 +63,7 @@ void dt_elector_stop(dt_elector *elector);
 
 /* ---- any thread ---- */
 
-/* Called after `release`, when the shard's loop has stopped: another process may take the shard. */
+/* Called after RELEASE, when the shard's loop has stopped: another process may take the shard. */
 void dt_elector_released(dt_elector *elector, unsigned shard);
 /* Returns whether this process leads the shard, as far as it knows: the server answered within two thirds of the
  * timeout. */
@@ -81,7 +76,7 @@ void dt_elector_set_shards(dt_elector *elector, unsigned shards);
 /* Called when another process sent a notification (perhaps because of its event `moved`): if the server does not notify
  * members, the elector polls soon. */
 void dt_elector_news(dt_elector *elector);
-/* Takes no more shards, and calls `release` for all shards that it leads. */
+/* Takes no more shards, and wants all shards that it leads to be released. */
 void dt_elector_leave(dt_elector *elector);
 /* Returns whether no shard is led. After dt_elector_leave, this means that all shards were released. */
 bool dt_elector_idle(const dt_elector *elector);

@@ -152,6 +152,8 @@ static inline void dt_elector_set_leads(dt_elector *e, unsigned shard, bool lead
 {
     if (atomic_exchange(&e->leads[shard], leads) == leads)
         return;
+    if (leads)
+        atomic_store(&e->released[shard], false);
     const unsigned was = leads ? atomic_fetch_add(&e->n_leads, 1) : atomic_fetch_sub(&e->n_leads, 1);
     dt_assert(leads ? was < DT_SHARDS_MAX : was > 0);
 }

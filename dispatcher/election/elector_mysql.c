@@ -139,15 +139,13 @@ static void set_hold(struct mysql_elector *e, unsigned shard, enum hold hold)
     dt_assert(hold != HOLD_LED || e->holds[shard] == HOLD_NONE);
     dt_assert(hold != HOLD_RELEASING || e->holds[shard] == HOLD_LED);
     e->holds[shard] = hold;
-    if (hold == HOLD_LED)
-        atomic_store(&e->base.released[shard], false);
     dt_elector_set_leads(&e->base, shard, is_leading(hold));
 }
 
 static void lose_shard_hold(struct mysql_elector *e, unsigned shard, enum hold hold)
 {
     set_hold(e, shard, hold);
-    e->base.events.lost(e->base.events.arg, shard);
+    e->base.events.want(e->base.events.arg, shard, DT_WANT_NOTHING);
 }
 
 static void update_holds(struct mysql_elector *e)
@@ -165,13 +163,13 @@ static void update_holds(struct mysql_elector *e)
                 set_hold(e, s, HOLD_DROPPING);
             } else if (dt_lease_runs(&e->base.lease, now_us)) {
                 set_hold(e, s, HOLD_LED);
-                e->base.events.gained(e->base.events.arg, s);
+                e->base.events.want(e->base.events.arg, s, DT_WANT_LEAD);
             }
         }
     }
 }
 
-/* Calls events.lost for every shard that this process leads. A release that has begun continues. */
+/* Loses every shard that this process leads. A release that has begun continues. */
 static void lose_all_holds(struct mysql_elector *e, const char *why)
 {
     const unsigned n = atomic_load(&e->base.n_leads);
@@ -275,7 +273,7 @@ static void serve_plan(struct mysql_elector *e)
             if (e->holds[plan->release[i]] != HOLD_LED)
                 continue;
             set_hold(e, plan->release[i], HOLD_RELEASING);
-            e->base.events.release(e->base.events.arg, plan->release[i]);
+            e->base.events.want(e->base.events.arg, plan->release[i], DT_WANT_RELEASE);
         }
     }
     if (!e->known)

@@ -84,8 +84,6 @@ static void set_node_state(dt_zk_elector *e, unsigned shard, enum dt_node_state 
     node->state = state;
     if (state == DT_NODE_NONE || state == DT_NODE_HELD)
         node->unwanted = false;
-    if (state == DT_NODE_HELD)
-        atomic_store(&e->base.released[shard], false);
     dt_elector_set_leads(&e->base, shard, is_leading(state));
 }
 
@@ -95,7 +93,7 @@ static void lose_leader_node(dt_zk_elector *e, unsigned shard)
     struct dt_node *node = &e->nodes[shard];
     node->unwanted = node->unwanted || node->state == DT_NODE_RELEASING;
     set_node_state(e, shard, DT_NODE_UNSURE);
-    e->base.events.lost(e->base.events.arg, shard);
+    e->base.events.want(e->base.events.arg, shard, DT_WANT_NOTHING);
 }
 
 void dt_nodes_lose_all(dt_zk_elector *e, const char *why)
@@ -182,7 +180,7 @@ void dt_nodes_release(dt_zk_elector *e, unsigned shard)
         return;
     }
     set_node_state(e, shard, DT_NODE_RELEASING);
-    e->base.events.release(e->base.events.arg, shard);
+    e->base.events.want(e->base.events.arg, shard, DT_WANT_RELEASE);
 }
 
 void dt_nodes_serve(dt_zk_elector *e)
@@ -223,7 +221,7 @@ static void lead_with_own_node(dt_zk_elector *e, unsigned shard)
         return;
     }
     set_node_state(e, shard, DT_NODE_HELD);
-    e->base.events.gained(e->base.events.arg, shard);
+    e->base.events.want(e->base.events.arg, shard, DT_WANT_LEAD);
 }
 
 void dt_nodes_taken(dt_zk_elector *e, struct dt_zk_reply *r)

@@ -96,10 +96,10 @@ void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct d
 /* ---- elector_nodes.c: the leader nodes ---- */
 
 void dt_nodes_take(dt_zk_elector *e, unsigned shard);
-/* Releases a shard. If its node is HELD, calls events.release. Otherwise, the node is deleted as soon as it is known to
+/* Releases a shard. If its node is HELD, wants its loop to release it. Otherwise, the node is deleted as soon as it is known to
  * be ours. */
 void dt_nodes_release(dt_zk_elector *e, unsigned shard);
-/* Calls events.lost for all shards that are led. Their nodes are checked later. */
+/* Loses all shards that are led. Their nodes are checked later. */
 void dt_nodes_lose_all(dt_zk_elector *e, const char *why);
 /* Called when the session has ended, and all nodes with it. */
 void dt_nodes_forget(dt_zk_elector *e);

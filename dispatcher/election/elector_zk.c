@@ -5,7 +5,7 @@
  *
  * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); functions that other
  * threads call set a flag and signal. All requests are asynchronous, so a server that hangs cannot keep the thread from
- * calling events.lost in time.
+ * losing its shards in time.
  *
  * While a shard is led, the elector sends a request every 0.3 timeouts, because the client's own ping, which is sent
  * after a third of the timeout without traffic, cannot extend the lease (elector_kind.h). If a handle gets no answer

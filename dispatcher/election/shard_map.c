@@ -21,6 +21,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "index/index.h"
+#include "shard/shard_loop.h"
 
 #define EVERY_US   INT64_C(3000000)
 #define TOLD_US    INT64_C(15000000) /* time between two reads if the watch of MySQL reports each change */
@@ -94,7 +95,7 @@ static dt_status read_shard_map(dt_shard_map_source *s, dt_store *store, struct 
         s->named = inst.shards;
         pthread_mutex_unlock(&s->lock);
         if (!DT_UNGUARDED(MAP_WAKE))
-            s->env->map_changed(s->env->arg);
+            dt_loop_table_tell_all(s->env->loops, DT_LOOP_DUE); /* sleeping loops must read the map */
     }
     apply_shard_range(s, &range);
     return DT_OK;

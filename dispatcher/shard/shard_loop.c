@@ -127,7 +127,7 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
         at_us = dt_earlier(at_us, now_us + l->pace.locked_pause_us);
     bool busy = txn && txn->limits.busy;
     if (busy)
-        at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random(l->env->arg) % BUSY_US));
+        at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random() % BUSY_US));
     bool all_left = (l->pace.locked_pause_us || busy || frozen) && l->due.backlog &&
                     !txn->seen.n; /* the next due scan would find only the jobs that this transaction left */
     if (next_ms && !all_left)
@@ -571,7 +571,7 @@ dt_status dt_shard_loop_start(const struct dt_process_env *env, unsigned shard, 
     l->trust.compared = true;
     /* `losses` begins with a random number, so that a number from an earlier leadership is not taken for one of this
      * leadership. */
-    l->state.losses = env->random(env->arg);
+    l->state.losses = env->random();
     pthread_mutex_init(&l->state_lock, NULL);
     char label[32];
     snprintf(label, sizeof(label), "shard=\"%u\"", l->shard);

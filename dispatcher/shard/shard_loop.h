@@ -60,7 +60,6 @@ void dt_loop_table_free(dt_loop_table *table); /* called when no loop is left; a
 
 /* ---- orders: the last one of a shard counts. The elector's thread ---- */
 
-enum dt_loop_want { DT_WANT_NOTHING, DT_WANT_LEAD, DT_WANT_RELEASE };
 void dt_loop_table_want(dt_loop_table *table, unsigned shard, enum dt_loop_want what);
 
 /* ---- any thread ---- */

@@ -490,8 +490,6 @@ size_t dt_shard_limit_allowed(void *loop, struct dt_str topic);
 /* Records what a leader transaction claimed, and which topics had no room. Called before the index is updated. */
 void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
 
-/* ---- shard_held.c ---- */
-
 /* Initializes the queues when a leadership begins: no held set is known. */
 void dt_shard_queues_init(dt_shard_loop *l);
 /* Clears the topic memory, unless parked jobs still form a backlog. */
@@ -514,6 +512,20 @@ bool dt_shard_parked_may_go(const dt_shard_loop *l);
 /* Called before a due scan: moves entries from held sets, if they may be sent, back to the due set; about as many as
  * fit into a batch. */
 void dt_shard_give_back(dt_shard_loop *l);
+
+/* Returns whether a message of this size may be sent to the topic now; not while the sender is stalled. For
+ * dt_leader_gate. */
+enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
+/* Returns why due jobs of a topic may not be sent. If the topic has no row, its jobs may be tried, because only the
+ * leader transaction can decide. */
+enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
+/* Returns about how many jobs of a topic, or of the held set with this name, may be claimed now; SIZE_MAX: no limit. */
+size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
+/* Returns how many jobs of the topic that name the host with this number find a place at the host now; SIZE_MAX: jobs
+ * of the topic need no place. */
+size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host);
+/* Returns why the leader transaction did not claim jobs of a topic. */
+enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 
 /* ---- shard_queues.c ---- */
 
@@ -564,24 +576,6 @@ dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *er
 /* Records how the index answered a due scan. If the index could not be reached, it is not trusted until it answers
  * again and has been compared with MySQL. */
 void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_error *err);
-
-/* ---- shard_held.c ---- */
-
-/* Returns whether a message of this size may be sent to the topic now; not while the sender is stalled. For
- * dt_leader_gate. */
-enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
-/* Returns why due jobs of a topic may not be sent. If the topic has no row, its jobs may be tried, because only the
- * leader transaction can decide. */
-enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
-/* Returns about how many jobs of a topic, or of the held set with this name, may be claimed now; SIZE_MAX: no limit. */
-size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
-/* Returns how many jobs of the topic that name the host with this number find a place at the host now; SIZE_MAX: jobs
- * of the topic need no place. */
-size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host);
-/* Returns why the leader transaction did not claim jobs of a topic. */
-enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
-
-/* ---- shard_trust.c ---- */
 
 /* Makes the next due scans read all due jobs from MySQL once, from the longest overdue job on, instead of the index. */
 void dt_shard_read_through(dt_shard_loop *l);

@@ -29,7 +29,7 @@ int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alar
 {
     int64_t most_us = PAUSE_FIRST_US << (failures < 8 ? failures : 8);
     most_us = alarm ? PAUSE_ALARM_US : dt_earlier(most_us, PAUSE_MAX_US);
-    return most_us / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(most_us / 2 + 1));
+    return most_us / 2 + (int64_t)(l->env->random() % (uint64_t)(most_us / 2 + 1));
 }
 
 /* Settles what the ledger shows, in one leader transaction. The delivery remembers its refusal until this transaction
@@ -75,7 +75,7 @@ dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
     dt_topic_snapshot_forget(l->snapshot);
     dt_shard_read_map(l);
     const struct dt_leadership who = {.shard = l->shard,
-                                      .token = (int64_t)l->env->random(l->env->arg),
+                                      .token = (int64_t)l->env->random(),
                                       .owner = l->env->owner,
                                       .index_at = dt_index_home(l->index, l->shard)};
     dt_status status = dt_store_takeover(l->store, &who, &l->fence, &l->flight.list, err);

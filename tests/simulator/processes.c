@@ -62,7 +62,7 @@ static void give(unsigned shard, struct dt_elector *e)
     it.owner[shard] = e;
     e->believes[shard] = true;
     TRACE("zookeeper: shard %u belongs to %s%u", shard, e->proc->name, e->proc->id);
-    e->events.gained(e->events.arg, shard);
+    e->events.want(e->events.arg, shard, DT_WANT_LEAD);
 }
 
 static void elect(void *)
@@ -73,13 +73,13 @@ static void elect(void *)
             give(i, e);
         e = it.owner[i];
         if (e && eligible(e) && i >= e->shards)
-            e->events.release(e->events.arg, i);
+            e->events.want(e->events.arg, i, DT_WANT_RELEASE);
     }
     struct dt_elector *idle = least_laden_for(NULL, 0);
     for (unsigned i = 0; idle && i < SHARDS_MAX; i++) {
         struct dt_elector *e = it.owner[i];
         if (e && e != idle && eligible(e) && i < idle->shards && owned(e) > owned(idle) + 1) {
-            e->events.release(e->events.arg, i);
+            e->events.want(e->events.arg, i, DT_WANT_RELEASE);
             break;
         }
     }
@@ -100,7 +100,7 @@ static void learns(void *arg)
         if (e->believes[i] && it.owner[i] != e && it.deceived[i] != e) {
             e->believes[i] = false;
             if (!e->gone)
-                e->events.lost(e->events.arg, i);
+                e->events.want(e->events.arg, i, DT_WANT_NOTHING);
         }
 }
 
@@ -232,7 +232,7 @@ void dt_elector_leave(dt_elector *e)
     e->leaving = true;
     for (unsigned i = 0; i < SHARDS_MAX; i++)
         if (it.owner[i] == e)
-            e->events.release(e->events.arg, i);
+            e->events.want(e->events.arg, i, DT_WANT_RELEASE);
 }
 
 bool dt_elector_idle(const dt_elector *e)

@@ -78,6 +78,11 @@ static void on_release(void *arg, unsigned shard)
     dt_elector_released(p->elector, shard);
 }
 
+static void on_want(void *arg, unsigned shard, enum dt_loop_want want)
+{
+    (want == DT_WANT_LEAD ? on_gained : want == DT_WANT_RELEASE ? on_release : on_lost)(arg, shard);
+}
+
 static void on_moved(void *arg)
 {
     pthread_mutex_lock(&shown_lock);
@@ -100,8 +105,7 @@ static void show(int number, dt_elector *elector)
 struct player *start_with(int number, const struct dt_config *config)
 {
     struct player *p = &players[number];
-    const struct dt_elector_events events = {
-        .arg = p, .gained = on_gained, .release = on_release, .lost = on_lost, .moved = on_moved};
+    const struct dt_elector_events events = {.arg = p, .want = on_want, .moved = on_moved};
     struct dt_error err = {0};
     char owner[32];
     memset(p, 0, sizeof(*p));

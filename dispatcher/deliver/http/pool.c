@@ -44,7 +44,7 @@ static void extend_lease(dt_hands *hands, int64_t sent_us)
 
 static dt_status acquire_owner_number(dt_hands *hands, dt_store *store, struct dt_error *err)
 {
-    int64_t number = (int64_t)(hands->env->random(hands->env->arg) >> 1) | 1;
+    int64_t number = (int64_t)(hands->env->random() >> 1) | 1;
     int64_t now_us = dt_pool_now_us(hands);
     int64_t sent_us = dt_clock_boot_us(hands->env->clock);
     dt_status status =

@@ -73,8 +73,8 @@ bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t repl
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
-/* Connects, creates kafka->admin and the installation's own topics. If Kafka does not answer, returns OK, and the results
- * thread creates the topics later. The caller frees the admin after the parts. */
+/* Connects, creates kafka->admin and the installation's own topics. If Kafka does not answer, returns OK, and the
+ * results thread creates the topics later. The caller frees the admin after the parts. */
 dt_status dt_kafka_parts_reach(struct dt_kafka_env *kafka, struct dt_error *err);
 /* Starts threads and chores. If this fails, the parts must still be stopped. */
 dt_status dt_kafka_parts_start(const struct dt_process_env *env, dt_kafka_parts **out, struct dt_error *err);

@@ -16,19 +16,9 @@ static inline int64_t mono(const dt_clock *)
 
 static const dt_clock by_hand = {.mono_us = mono};
 
-static inline void on_gained(void *, unsigned shard)
+static inline void on_want(void *, unsigned shard, enum dt_loop_want want)
 {
-    gained[shard]++;
-}
-
-static inline void on_release(void *, unsigned shard)
-{
-    released[shard]++;
-}
-
-static inline void on_lost(void *, unsigned shard)
-{
-    lost[shard]++;
+    (want == DT_WANT_LEAD ? gained : want == DT_WANT_RELEASE ? released : lost)[shard]++;
 }
 
 static inline dt_elector *elector_rig_start(char *zookeeper_servers, unsigned shards, int64_t timeout_ms)
@@ -39,7 +29,7 @@ static inline dt_elector *elector_rig_start(char *zookeeper_servers, unsigned sh
                                        .shards = shards,
                                        .owner = "host:1",
                                        .clock = &by_hand,
-                                       .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
+                                       .events = {.want = on_want}};
     dt_elector *e = NULL;
     config = (struct dt_config){.zookeeper_servers = zookeeper_servers, .zookeeper_session_timeout = timeout_ms};
     now_us = 1000000000;

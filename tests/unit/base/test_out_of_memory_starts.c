@@ -244,7 +244,6 @@ static void one_shard(void *, struct dt_shard_map *out)
 
 STUB(static uint64_t, zero, (void), 0)
 STUB(static void, untold, (void *arg, const dt_index *index), )
-STUB(static uint64_t, no_chance, (void *arg), 0)
 STUB(static void, no_jobs, (void *arg, const int64_t *ids, size_t n), )
 
 static void provide(void)
@@ -262,11 +261,10 @@ static void provide(void)
                                       .kafka = &no_kafka,
                                       .kafka_away = &kafka_away,
                                       .loops = loops,
-                                      .random = no_chance,
+                                      .random = zero,
                                       .map = one_shard,
                                       .stale_map = nobody,
                                       .shards = no_shards,
-                                      .map_changed = nobody,
                                       .led_changed = no_shard,
                                       .tell = no_news,
                                       .lost = no_jobs,
