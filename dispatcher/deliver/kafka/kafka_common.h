@@ -84,8 +84,7 @@ static inline int64_t dt_kafka_now_us(void)
 
 /*
  * An on-demand handle: a librdkafka handle that exists only while it is used and for keep_ms after that, because an
- * idle handle wakes up four times a second. The owner's lock ensures that there is one user at a time. Included by
- * kafka_*.c only.
+ * idle handle wakes up four times a second. The owner's lock ensures that there is one user at a time.
  *
  *   hold ─▶ use ─▶ let_go, or discard if the handle failed
  */
@@ -107,7 +106,7 @@ void dt_kafka_on_demand_discard(dt_kafka_on_demand *handle);
 bool dt_kafka_on_demand_open(dt_kafka_on_demand *handle);
 void dt_kafka_on_demand_free(dt_kafka_on_demand *handle); /* frees a handle that is not held; accepts NULL */
 
-/* Settings of librdkafka from [kafka] client.*, and the handles that use them. Included by kafka_*.c only. */
+/* Settings of librdkafka from [kafka] client.*, and the handles that use them. */
 
 /* Applies the settings of the configuration, and reads the files that these settings name again. INVALID:
  * dt_kafka_check refuses a setting. */
@@ -121,7 +120,7 @@ void dt_kafka_client_leave(rd_kafka_t *rk);
 
 /* Tokens for SASL/OAUTHBEARER, from a file that another program renews (a sidecar, a projected volume):
  * client.sasl.oauthbearer.jwt_file. librdkafka requests a new token after four fifths of the token's lifetime, and ten
- * seconds after a failure. Included by kafka_*.c only. */
+ * seconds after a failure. */
 
 /* Name of the property for the token; librdkafka has no property of this name. */
 #define DT_KAFKA_TOKEN "sasl.oauthbearer.jwt"
