@@ -96,8 +96,8 @@ void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct d
 /* ---- elector_nodes.c: the leader nodes ---- */
 
 void dt_nodes_take(dt_zk_elector *e, unsigned shard);
-/* Releases a shard. If its node is HELD, wants its loop to release it. Otherwise, the node is deleted as soon as it is known to
- * be ours. */
+/* Releases a shard. If its node is HELD, wants its loop to step down. Otherwise, the node is deleted as soon as it is
+ * known to be ours. */
 void dt_nodes_release(dt_zk_elector *e, unsigned shard);
 /* Loses all shards that are led. Their nodes are checked later. */
 void dt_nodes_lose_all(dt_zk_elector *e, const char *why);
