@@ -332,18 +332,17 @@ static void reload_config(struct server *s)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    enum dt_log_level level;
     dt_service_reloading(&s->service, dt_clock_mono_us(s->api.clock));
     dt_status status = dt_config_load(&config, s->config_file, &err);
     if (status == DT_OK) {
-        status = dt_log_level_parse(config.log_level, &level);
-        DT_THEN(status, dt_secrets_renew(&s->config, &config));
-        if (status == DT_OK)
+        status = dt_secrets_renew(&s->config, &config);
+        if (status == DT_OK) {
+            dt_log_configure(config.log_level, config.log_format);
             dt_tls_files_renew(s->api.tls, &config);
+        }
         dt_config_clear(&config);
     }
     if (status == DT_OK) {
-        dt_log_set_level(level);
         DT_LOG(INFO, "main", "reloaded the log level and secrets");
     } else {
         DT_LOG(WARN, "main", "the configuration was not reloaded", DT_S("error", err.text));
@@ -432,13 +431,9 @@ static dt_status read_certificate(const struct dt_config *config, dt_tls_files *
 
 static dt_status start_serving(struct server *s, bool *migrate_later, struct dt_error *err)
 {
-    enum dt_log_level level;
     dt_store *store = NULL;
-    dt_status status = dt_log_level_parse(s->config.log_level, &level);
-    if (status != DT_OK)
-        return dt_fail(err, status, "[log] level: it must be debug, info, warn or error");
-    dt_log_set_level(level);
-    status = dt_http_is_local(s->config.http_listen, &s->loopback, err);
+    dt_log_configure(s->config.log_level, s->config.log_format);
+    dt_status status = dt_http_is_local(s->config.http_listen, &s->loopback, err);
     DT_THEN(status, read_certificate(&s->config, &s->api.tls, err));
     DT_THEN(status, dt_db_library_init());
     if (status == DT_OK && s->config.api_migrate) {

@@ -104,13 +104,11 @@ static void reload_settings(const char *file, const struct dt_config *running)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    enum dt_log_level level;
     if (dt_config_load(&config, file, &err) != DT_OK) {
         DT_LOG(ERROR, "main", "reload failed: the running settings are kept", DT_S("reason", err.text));
         return;
     }
-    if (dt_log_level_parse(config.log_level, &level) == DT_OK)
-        dt_log_set_level(level);
+    dt_log_configure(config.log_level, config.log_format);
     if (dt_secrets_renew(running, &config) != DT_OK)
         DT_LOG(ERROR, "main", "no memory for new secrets: the old ones stay");
     if (dt_kafka_renew(running, &config, &err) != DT_OK)
@@ -179,9 +177,7 @@ static int run_dispatcher(const struct dt_config *config, const char *file)
     } attr = {.size = sizeof(attr), .policy = SCHED_OTHER, .runtime_ns = SLICE_NS};
     struct signals signals = {.file = file, .config = config};
     struct dt_error err = {0};
-    enum dt_log_level level;
-    if (dt_log_level_parse(config->log_level, &level) == DT_OK)
-        dt_log_set_level(level);
+    dt_log_configure(config->log_level, config->log_format);
     if (setpriority(PRIO_PROCESS, 0, (int)config->dispatch_priority) != 0)
         DT_LOG(INFO, "main", "the scheduling priority could not be changed", DT_I("asked", config->dispatch_priority));
     /* A batch is many short steps, each after a wake-up. With a short time slice the process gets a core sooner, but

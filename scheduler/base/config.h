@@ -127,7 +127,8 @@
   INT(alerts, dead, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: this many jobs are dead; 0: no alert.") \
   DURATION(alerts, unreported, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: nothing was reported for this long after the dispatch of a job; 0: no alert.") \
   DURATION(events, keep, 30*DT_DAY, DT_DAY, 3653*DT_DAY, DT_OPT_NONE, "How long events (table job_events: who changed what) are kept, in whole days.") \
-  TEXT(log, level, "info", DT_OPT_RELOAD, "The least severe lines that are logged.")
+  TEXT(log, level, "info", DT_OPT_RELOAD, "The least severe lines that are logged.") \
+  TEXT(log, format, "logfmt", DT_OPT_RELOAD, "How lines are written: logfmt, or one JSON object a line.")
 
 /* Constants, as X(type, section, key, value, min, max): tuning that no operator can judge. They are members of struct
  * dt_config, like the options, because tests make them small or fast: a program with fail points (base/fail_point.h)

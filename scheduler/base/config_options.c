@@ -106,6 +106,7 @@ static const struct rule {
     {"mysql", "hosts", dt_hosts_ok, NULL, "host or host:port, comma-separated, or nothing"},
     {"mysql", "tls", WORDS("off", "required", "verify"), "off, required or verify"},
     {"log", "level", WORDS("debug", "info", "warn", "error"), "debug, info, warn or error"},
+    {"log", "format", WORDS("logfmt", "json"), "logfmt or json"},
     {"installation", "name", is_valid_name, NULL, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
     {"redis", "endpoints", NULL, NULL, "host:port or master:NAME, comma-separated, or nothing"},
     {"kafka", "brokers", NULL, NULL, "host:port, comma-separated, or nothing"},

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "assert.h"
+#include "base/text/json_write.h"
 #include "base/text/timetext.h"
 #include "clock.h"
 #include "metrics.h"
@@ -26,6 +27,7 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 #define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
 
 static _Atomic int least = DT_LOG_INFO;
+static _Atomic bool as_json;
 static _Atomic bool gap; /* lines were dropped since the last written line */
 
 void dt_log_set_level(enum dt_log_level level)
@@ -38,14 +40,13 @@ bool dt_log_enabled(enum dt_log_level level)
     return (int)level >= atomic_load_explicit(&least, memory_order_relaxed);
 }
 
-dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
+void dt_log_configure(const char *level, const char *format)
 {
     for (unsigned i = 0; i < LEVELS; i++)
-        if (strcmp(word, level_names[i]) == 0) {
-            *out = (enum dt_log_level)i;
-            return DT_OK;
-        }
-    return DT_INVALID;
+        if (strcmp(level, level_names[i]) == 0)
+            dt_log_set_level((enum dt_log_level)i);
+    if (strcmp(format, "json") == 0 || strcmp(format, "logfmt") == 0)
+        atomic_store_explicit(&as_json, format[0] == 'j', memory_order_relaxed);
 }
 
 /* Quotes a value if it has bytes other than visible ASCII, or characters with a meaning in logfmt. UTF-8 is kept.
@@ -83,6 +84,33 @@ static void add_field_name(struct dt_strbuf *line, const char *name)
         dt_strbuf_addc(line, ' ');
     dt_strbuf_adds(line, name);
     dt_strbuf_addc(line, '=');
+}
+
+static void add_logfmt(struct dt_strbuf *line, const struct dt_field *fields)
+{
+    for (; fields->name; fields++) {
+        add_field_name(line, fields->name);
+        if (fields->type == DT_FIELD_INT)
+            dt_strbuf_add_i64(line, fields->i);
+        else
+            add_field_value(line, fields->s);
+    }
+}
+
+static void add_json(struct dt_strbuf *line, const struct dt_field *fields)
+{
+    for (; fields->name; fields++) {
+        const size_t before = line->n;
+        if (fields->type == DT_FIELD_INT)
+            dt_json_put_int(line, fields->name, fields->i);
+        else
+            dt_json_put_cut(line, fields->name, fields->s, PIPE_BUF / 4);
+        if (line->n + sizeof(",\"cut\":true}") > PIPE_BUF) {
+            line->n = before;
+            dt_json_put_bool(line, "cut", true);
+            return;
+        }
+    }
 }
 
 static void write_to_stderr(const char *line, size_t size)
@@ -126,25 +154,22 @@ static void write_to_stderr(const char *line, size_t size)
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields)
 {
     struct dt_strbuf line = {0};
+    const bool json = atomic_load_explicit(&as_json, memory_order_relaxed);
     char now[25];
     char brief[200];
     dt_assert((unsigned)level < LEVELS);
     dt_strbuf_reserve(&line, 400);
     dt_time_format(dt_clock_real_ms(dt_clock_system()), now);
-    add_field_name(&line, "time");
-    dt_strbuf_adds(&line, now);
-    add_field_name(&line, "level");
-    dt_strbuf_adds(&line, level_names[level]);
-    add_field_name(&line, "component");
-    add_field_value(&line, dt_str(component));
-    add_field_name(&line, "msg");
-    add_field_value(&line, dt_str(msg));
-    for (; fields->name; fields++) {
-        add_field_name(&line, fields->name);
-        if (fields->type == DT_FIELD_INT)
-            dt_strbuf_add_i64(&line, fields->i);
-        else
-            add_field_value(&line, fields->s);
+    const struct dt_field first[] = {
+        DT_S("time", now), DT_S("level", level_names[level]), DT_S("component", component), DT_S("msg", msg), {0}};
+    if (json) {
+        dt_strbuf_addc(&line, '{');
+        add_json(&line, first);
+        add_json(&line, fields);
+        dt_strbuf_addc(&line, '}');
+    } else {
+        add_logfmt(&line, first);
+        add_logfmt(&line, fields);
     }
     dt_strbuf_addc(&line, '\n');
     if (line.n > PIPE_BUF) { /* a pipe does not accept more than PIPE_BUF bytes atomically */
@@ -154,8 +179,12 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
     if (!line.failed) {
         write_to_stderr(line.p, line.n);
     } else { /* memory ran out while the line was built */
-        int n = snprintf(brief, sizeof(brief), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
-                         level_names[level], component, msg);
+        int n = json ? snprintf(brief, sizeof(brief),
+                                "{\"time\":\"%s\",\"level\":\"%s\",\"component\":\"%.30s\",\"msg\":\"%.80s\","
+                                "\"memory\":\"out\"}\n",
+                                now, level_names[level], component, msg)
+                     : snprintf(brief, sizeof(brief), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n",
+                                now, level_names[level], component, msg);
         if (n > 0 && (size_t)n < sizeof(brief))
             write_to_stderr(brief, (size_t)n);
     }

@@ -1,7 +1,9 @@
 /*
- * Structured log lines (logfmt) on stderr, from any thread:
+ * Structured log lines on stderr, from any thread, as logfmt or as JSON ([log] format):
  *   time=2026-11-21T10:30:00.000Z level=info component=shard msg="took over" shard=3 epoch=17
- * A line is one write(2) of at most PIPE_BUF bytes, so lines of threads do not mix. Values are quoted if needed.
+ *   {"time":"2026-11-21T10:30:00.000Z","level":"info","component":"shard","msg":"took over","shard":3,"epoch":17}
+ * A line is one write(2) of at most PIPE_BUF bytes, so lines of threads do not mix. If a line would be longer, logfmt
+ * ends in the middle of a value; JSON shortens long values, leaves out the fields without room, and has "cut":true.
  * Payloads and secrets are never logged. The fields are evaluated only if the level is enabled. Logging never blocks:
  * if stderr does not accept a line at once, the line is dropped and counted (duetime_log_dropped_total).
  *
@@ -23,7 +25,7 @@ struct dt_field {
     struct dt_str s;
 };
 
-/* Fields: DT_I has a whole number, DT_S a terminated text (NULL counts as ""), DT_B bytes (struct dt_str). */
+/* Fields: DT_I has a whole number, DT_S a terminated text (NULL: "", in JSON null), DT_B bytes (struct dt_str). */
 #define DT_I(name_, value)                                                                                             \
     {                                                                                                                  \
         .name = (name_), .type = DT_FIELD_INT, .i = (int64_t)(value)                                                   \
@@ -68,7 +70,7 @@ bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *sup
 /* Sets the least severe level that is written; INFO at first. */
 void dt_log_set_level(enum dt_log_level level);
 bool dt_log_enabled(enum dt_log_level level);
-/* Reads "debug", "info", "warn" or "error". For any other word returns INVALID, and *out is unchanged. */
-dt_status dt_log_level_parse(const char *word, enum dt_log_level *out);
+/* Applies [log] level and format, words that dt_config_load has accepted. Another word changes nothing. */
+void dt_log_configure(const char *level, const char *format);
 /* For DT_LOG: writes one line. The last field has the name NULL. */
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields);

@@ -1,4 +1,5 @@
 """Both programs as services of a manager: the test listens where it would (NOTIFY_SOCKET, sd_notify(3))."""
+import json
 import signal
 import socket
 
@@ -63,3 +64,16 @@ def test_systemd_is_notified_when_the_service_is_ready_and_while_it_lives(servic
     manager.awaits("READY=1", 2)
     assert program.end() == 0, program.log()
     manager.awaits("STOPPING=1")
+
+
+def test_a_reload_changes_how_log_lines_are_written(service):
+    program, manager = service
+    manager.awaits("STATUS=waits for MySQL and its schema", 2)
+    program.config.write_text(program.config.read_text() + "[log]\nformat = json\n")
+    program.process.send_signal(signal.SIGHUP)
+    until(lambda: "reloaded the log level" in program.log(), program.log)
+    assert program.end() == 0, program.log()
+    lines = program.log().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("{"))
+    messages = [json.loads(line)["msg"] for line in lines[first:]]
+    assert lines[0].startswith("time=") and "reloaded the log level and secrets" in messages and messages[-1] in ("ended", "stopped")

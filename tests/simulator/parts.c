@@ -53,13 +53,8 @@ uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
 /* ---- log.h ---- */
 
 STUB(void, dt_log_set_level, (enum dt_log_level level), )
+STUB(void, dt_log_configure, (const char *level, const char *format), )
 STUB(bool, dt_log_enabled, (enum dt_log_level level), tracing)
-dt_status dt_log_level_parse(const char *, enum dt_log_level *out)
-{
-    *out = DT_LOG_INFO;
-    return DT_OK;
-}
-
 bool dt_log_allows(struct dt_log_limit *, struct dt_str, int64_t *suppressed)
 {
     *suppressed = 0;

@@ -19,6 +19,16 @@ static const char *behind_time(const char *line)
     return line + 30;
 }
 
+/* The same of a line in JSON. */
+static const char *behind_json_time(const char *line)
+{
+    int64_t ms;
+    assert_int_equal(strncmp(line, "{\"time\":\"", 9), 0);
+    assert_int_equal(dt_time_parse((struct dt_str){line + 9, 24}, &ms), DT_OK);
+    assert_int_equal(strncmp(line + 33, "\",", 2), 0);
+    return line + 35;
+}
+
 #define CAUGHT_TEST(name) TEST_WITH(name, catch_stderr, release_stderr)
 
 CAUGHT_TEST(a_line_has_time_level_component_message_and_fields)
@@ -66,19 +76,53 @@ CAUGHT_TEST(lines_below_the_level_are_not_written_and_their_fields_not_evaluated
 CAUGHT_TEST(levels_are_read_by_their_exact_words)
 {
     static const char *const words[] = {"debug", "info", "warn", "error"};
-    enum dt_log_level level;
+    static const char *const others[] = {"DEBUG", "", "infos"};
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(dt_log_level_parse(words[i], &level), DT_OK);
-        assert_int_equal(level, i);
-        dt_log_set_level(level);
-        assert_true(dt_log_enabled(level));
+        dt_log_configure(words[i], "logfmt");
+        assert_true(dt_log_enabled((enum dt_log_level)i));
         assert_int_equal(dt_log_enabled(DT_LOG_DEBUG), i == 0);
     }
-    level = DT_LOG_WARN;
-    assert_int_equal(dt_log_level_parse("INFO", &level), DT_INVALID);
-    assert_int_equal(dt_log_level_parse("", &level), DT_INVALID);
-    assert_int_equal(dt_log_level_parse("infos", &level), DT_INVALID);
-    assert_int_equal(level, DT_LOG_WARN);
+    for (int i = 0; i < 3; i++) {
+        dt_log_configure(others[i], "logfmt");
+        assert_false(dt_log_enabled(DT_LOG_WARN));
+    }
+}
+
+CAUGHT_TEST(a_line_in_json_is_one_object_whatever_its_values_are)
+{
+    dt_log_configure("info", "json");
+    dt_log_configure("info", "JSON");
+    DT_LOG(INFO, "shard", "took over", DT_I("shard", INT64_MIN), DT_S("owner", "a\n\"\x1b"), DT_S("absent", NULL),
+           DT_S("utf8", "\xc3\xa9\xff"));
+    DT_LOG(ERROR, "api", "stopped");
+    dt_log_configure("info", "logfmt");
+    char *line = strtok(written(), "\n");
+    assert_string_equal(
+        behind_json_time(line),
+        "\"level\":\"info\",\"component\":\"shard\",\"msg\":\"took over\",\"shard\":-9223372036854775808,"
+        "\"owner\":\"a\\n\\\"\\u001b\",\"absent\":null,\"utf8\":\"\xc3\xa9\xef\xbf\xbd\"}");
+    assert_string_equal(behind_json_time(strtok(NULL, "\n")),
+                        "\"level\":\"error\",\"component\":\"api\",\"msg\":\"stopped\"}");
+    assert_null(strtok(NULL, "\n"));
+}
+
+CAUGHT_TEST(a_long_line_in_json_loses_fields_and_stays_json)
+{
+    char value[2 * PIPE_BUF];
+    memset(value, '\x01', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    dt_log_configure("info", "json");
+    DT_LOG(INFO, "t", "m", DT_S("v", value));
+    memset(value, 'x', sizeof value - 1);
+    DT_LOG(INFO, "t", "m", DT_S("a", value), DT_S("b", value), DT_S("c", value), DT_S("d", value));
+    dt_log_configure("info", "logfmt");
+    char *line = strtok(written(), "\n");
+    assert_string_equal(behind_json_time(line), "\"level\":\"info\",\"component\":\"t\",\"msg\":\"m\",\"cut\":true}");
+    line = strtok(NULL, "\n");
+    assert_in_range(strlen(line), PIPE_BUF - 1100, PIPE_BUF - 1);
+    assert_string_equal(line + strlen(line) - 15, "xxx\",\"cut\":true}" + 1);
+    assert_null(strstr(line, "\"d\""));
+    assert_null(strtok(NULL, "\n"));
 }
 
 CAUGHT_TEST(errno_is_the_same_after_logging)
