@@ -1,7 +1,7 @@
 """Disasters: each test has a stack of its own under load, does the harm, and follows the page of deploy/disaster word for word.
 
 Every test is seeded: DUETIME_TEST_SEED, printed with each failure. Files take turns: of fifteen runs with seeds one
-after the other five have one of them.
+after the other six have one of them.
 """
 import os
 import pathlib

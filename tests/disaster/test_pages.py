@@ -37,7 +37,7 @@ def test_a_page_uses_no_undefined_variable(name):
 
 
 ONLY = {"mariadb": r"\b(?:START|STOP|RESET|SHOW) SLAVE\b|CHANGE MASTER|semi_sync_(?:slave|master)|MASTER_GTID_WAIT|\bslave_|log_slave|\\G\b|\bmariadb(?:-\w+)? ",
-        "mysql": r"\b(?:START|STOP|RESET|SHOW) REPLICA\b|REPLICATION SOURCE|semi_sync_(?:replica|source)|WAIT_FOR_EXECUTED|super_read_only|gtid_mode|log_replica|semisync_|\bmysql(?:dump)? "}
+        "mysql": r"\b(?:START|STOP|RESET|SHOW) REPLICA\b|REPLICATION SOURCE|semi_sync_(?:replica|source)|WAIT_FOR_EXECUTED|super_read_only|gtid_mode|log_replica|semisync_|\bmysql(?:dump|binlog)? "}
 
 
 @pytest.mark.parametrize("kind", ["sh", "ini"])

@@ -24,7 +24,7 @@ def make_programs(folder, path):
     if READER == "mariadb":
         return path
     folder.mkdir()
-    for program in ("mysql", "mysqldump"):
+    for program in ("mysql", "mysqldump", "mysqlbinlog"):
         (folder / program).write_text(IN_THERE.format(folder=mysql.folder(), program=program))
         (folder / program).chmod(0o755)
     return f"{folder}:{path}"
