@@ -2,7 +2,8 @@
 """What is in the Debian packages, without installing them: the files with their modes, what they depend on, the units, the
 file of settings. usage: contents.py FOLDER (of the packages) BUILD (of the programs)
 
-Migrations, views and procedures are those of sql/, and deploy/monitoring, where there is one, is there whole; all else is named in deploy/debian/files.list.
+Migrations, views and procedures are those of sql/, and the pages of deploy/runbook and deploy/disaster are all there, as is deploy/monitoring; all else is
+named in deploy/debian/files.list.
 """
 import re
 import shutil
@@ -17,7 +18,8 @@ TREE = Path(__file__).resolve().parents[2]
 DEBIAN = TREE / "deploy" / "debian"
 UNITS = ("duetime-api.service", "duetime-dispatcher.service")
 MOST_EXPOSED = 2.0
-FOLDERS = {"/usr/share/duetime/sql": ("sql", "**/*.sql"), "/usr/share/duetime/monitoring": ("deploy/monitoring", "**/*")}
+FOLDERS = {"/usr/share/duetime/sql": ("sql", "**/*.sql"), "/usr/share/duetime/monitoring": ("deploy/monitoring", "**/*"),
+           "/usr/share/doc/duetime/deploy/runbook": ("deploy/runbook", "**/*.md"), "/usr/share/doc/duetime/deploy/disaster": ("deploy/disaster", "*.md")}
 
 
 def output(*argv):

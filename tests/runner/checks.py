@@ -97,6 +97,13 @@ def containers():
     return _script("containers.py", tree.BUILD)
 
 
+def capacity():
+    """deploy/capacity.md has the costs that tests/bench/measured.json has."""
+    code, output = command.run([tree.TREE / "tests" / "bench" / "plan", "--tables"], SECONDS)
+    page = (tree.TREE / "deploy" / "capacity.md").read_text()
+    return code == 0 and all(table in page for table in output.split("\n\n")), f"deploy/capacity.md has other tables than tests/bench/plan --tables:\n{output}"
+
+
 def cron():
     """Fires are those that an enumeration of days and times finds, also where clocks change."""
     return _script("cron/compare.py", "--triples", "1000", "--program", tree.BUILD / "tests" / "cron_next")
@@ -155,7 +162,7 @@ def run(report, named, chosen=None):
                 report.fail(name, output, f"sources -k '{name}'")
 
 
-OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "rules, dashboard and runbook fit the programs": monitoring, "tests/mutants tells faults apart": mutants}
+OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "capacity.md has the costs that were measured": capacity, "scripts parse": scripts, "examples do what they say": examples, "rules, dashboard and runbook fit the programs": monitoring, "tests/mutants tells faults apart": mutants}
 OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "command-line.md is what duetime does": command_line, "cron agrees with an enumeration": cron, "containers say what the programs do": containers}
 OF_COMPILERS = {"a feature can be removed": feature}
 OF_RELEASE = {"a release has no fail points": no_fail_points, "packages have what they should": packages}
