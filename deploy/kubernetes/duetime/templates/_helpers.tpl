@@ -101,6 +101,7 @@ capabilities: {drop: [ALL]}
 {{- define "duetime.pod" -}}
 serviceAccountName: {{ .root.Release.Name }}-duetime
 automountServiceAccountToken: false
+enableServiceLinks: false # else a Service named duetime-… makes variables DUETIME_…, which the programs refuse
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
