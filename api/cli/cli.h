@@ -56,6 +56,10 @@ int dt_cli_run_watch(struct dt_cli *cli);
 /* run_list.c. Shows a list, page by page. If the verb is DT_CLI_BY_EXPORT, writes jobs in the form that import
  * reads. */
 int dt_cli_run_list(struct dt_cli *cli);
+/* Calls fn with the name of each topic (list "topics") or schedule ("schedules"), page by page, until it returns
+ * another code than DONE. Returns the last code. */
+typedef int dt_cli_name(void *arg, const char *name);
+int dt_cli_each_name(struct dt_cli *cli, const char *list, dt_cli_name *fn, void *arg);
 /* Carries out the verb every two seconds, or at the --interval, until the user or the reader ends it. At a terminal
  * each look replaces the one before. */
 int dt_cli_repeat(struct dt_cli *cli, dt_cli_run *run);

@@ -15,8 +15,6 @@
 #include "show.h"
 #include "words.h"
 
-#define PAGE "500"
-
 enum kind { TOPIC, SCHEDULE, KINDS };
 
 static const char *const nouns[KINDS] = {"topic", "schedule"};
@@ -325,48 +323,38 @@ static int apply_thing(struct apply *a, enum kind kind, const struct dt_json_nod
 
 /* ---- what the file lacks ---- */
 
-/* Appends the names of the things that are stored and that the file lacks, each with a line feed. */
-static int find_lacking(struct apply *a, enum kind kind, struct dt_strbuf *names)
+struct lacking {
+    const struct apply *apply;
+    enum kind kind;
+    struct dt_strbuf names; /* names of things that the file lacks, each with a line feed */
+};
+
+static int add_if_lacking(void *arg, const char *name)
 {
-    int code = DT_CLI_DONE;
-    char cursor[512] = "";
-    do {
-        dt_cli_request_clear(&a->request);
-        dt_strbuf_addf(&a->request.path, "/v1/%s?limit=" PAGE, lists[kind]);
-        if (cursor[0])
-            dt_cli_request_add_query(&a->request, "cursor", cursor);
-        const struct dt_rest_request rest = {.method = "GET", .path = a->request.path.p};
-        code = dt_cli_ask(a->cli, &rest, &a->answer, a->there);
-        const struct dt_json_node *root = code == DT_CLI_DONE ? dt_json_root(a->there) : NULL;
-        const struct dt_json_node *items = dt_json_member(a->there, root, lists[kind]);
-        for (const struct dt_json_node *item = items ? dt_json_first(a->there, items) : NULL; item;
-             item = dt_json_sibling(a->there, items, item)) {
-            const struct dt_str name = dt_json_text_of(a->there, item, "name");
-            struct dt_strbuf line = {0};
-            dt_strbuf_addf(&line, "\n%s/%s\n", lists[kind], name.p ? name.p : "");
-            if (name.p && line.p && !(a->wanted.p && strstr(a->wanted.p, line.p)))
-                dt_strbuf_addf(names, "%s\n", name.p);
-            dt_strbuf_clear(&line);
-        }
-        const struct dt_str next = root ? dt_json_text_of(a->there, root, "next_cursor") : DT_STR_NONE;
-        snprintf(cursor, sizeof(cursor), "%s", next.p ? next.p : "");
-    } while (cursor[0]);
-    return code;
+    struct lacking *l = arg;
+    const char *wanted = l->apply->wanted.p ? l->apply->wanted.p : "";
+    struct dt_strbuf line = {0};
+    dt_strbuf_addf(&line, "\n%s/%s\n", lists[l->kind], name);
+    const bool lacks = line.p && !strstr(wanted, line.p);
+    if (lacks)
+        dt_strbuf_addf(&l->names, "%s\n", name);
+    dt_strbuf_clear(&line);
+    return DT_CLI_DONE;
 }
 
 /* Shows the things that the file lacks, or deletes them. */
 static int prune(struct apply *a, enum kind kind)
 {
-    struct dt_strbuf names = {0};
-    int code = find_lacking(a, kind, &names);
-    for (char *name = names.p; name && *name && code == DT_CLI_DONE;) {
+    struct lacking l = {.apply = a, .kind = kind};
+    int code = dt_cli_each_name(a->cli, lists[kind], add_if_lacking, &l);
+    for (char *name = l.names.p; name && *name && code == DT_CLI_DONE;) {
         char *end = strchr(name, '\n');
         *end = '\0';
-        set_path(a, kind, name);
-        if (kind == SCHEDULE) /* with its pending fire, which would keep the topic */
-            dt_cli_request_add_query(&a->request, "cancel", "true");
-        const struct dt_rest_request rest = {.method = "DELETE", .path = a->request.path.p};
         if (a->changes) {
+            set_path(a, kind, name);
+            if (kind == SCHEDULE) /* with its pending fire, which would keep the topic */
+                dt_cli_request_add_query(&a->request, "cancel", "true");
+            const struct dt_rest_request rest = {.method = "DELETE", .path = a->request.path.p};
             code = dt_cli_ask(a->cli, &rest, &a->answer, a->there);
             if (code != DT_CLI_DONE)
                 dt_cli_say("the %s %s was not deleted", nouns[kind], name);
@@ -376,7 +364,7 @@ static int prune(struct apply *a, enum kind kind)
         }
         name = end + 1;
     }
-    dt_strbuf_clear(&names);
+    dt_strbuf_clear(&l.names);
     return code;
 }
 

@@ -194,3 +194,34 @@ int dt_cli_run_list(struct dt_cli *cli)
     free(l.cursor);
     return code;
 }
+
+int dt_cli_each_name(struct dt_cli *cli, const char *list, dt_cli_name *fn, void *arg)
+{
+    struct dt_cli_request request = {0};
+    struct dt_rest_answer answer = {0};
+    dt_json *json = NULL;
+    struct dt_str next = DT_STR_NONE;
+    int code = dt_json_new(&json) == DT_OK ? DT_CLI_DONE : DT_CLI_REFUSED;
+    while (code == DT_CLI_DONE) {
+        dt_strbuf_reset(&request.path);
+        dt_strbuf_addf(&request.path, "/v1/%s?limit=%d", list, PAGE);
+        if (next.p)
+            dt_cli_request_add_query(&request, "cursor", next.p);
+        const struct dt_rest_request rest = {.method = "GET", .path = request.path.p};
+        code = dt_cli_ask(cli, &rest, &answer, json);
+        const struct dt_json_node *root = code == DT_CLI_DONE ? dt_json_root(json) : NULL;
+        const struct dt_json_node *items = dt_json_member(json, root, list);
+        for (const struct dt_json_node *item = items ? dt_json_first(json, items) : NULL; item && code == DT_CLI_DONE;
+             item = dt_json_sibling(json, items, item)) {
+            const struct dt_str name = dt_json_text_of(json, item, "name");
+            code = name.p ? fn(arg, name.p) : DT_CLI_DONE;
+        }
+        next = dt_json_text_of(json, root, "next_cursor");
+        if (!next.p)
+            break;
+    }
+    dt_json_free(json);
+    dt_strbuf_clear(&answer.body);
+    dt_cli_request_clear(&request);
+    return code;
+}

@@ -74,44 +74,36 @@ static const struct dt_cli_verb *find_verb(const char *noun, const char *verb)
     return NULL;
 }
 
-/* Verbs that people try, as in other programs, and the verbs here that may be meant, the likeliest first. */
-static const char *const tried_verbs[][2] = {{"show", "get"},
-                                             {"describe", "get"},
-                                             {"ls", "list"},
-                                             {"rm", "delete cancel revoke"},
-                                             {"remove", "delete cancel revoke"},
-                                             {"delete", "cancel revoke stop"},
-                                             {"new", "create set"},
-                                             {"add", "create set new"},
-                                             {"create", "set new"},
-                                             {"edit", "set change"},
-                                             {"update", "set change"},
-                                             {"set", "change"},
-                                             {"change", "set"},
-                                             {"unpause", "resume"},
-                                             {"start", "resume run-now"},
-                                             {"stop", "pause cancel"},
-                                             {"kill", "cancel stop"},
-                                             {"run", "run-now"},
-                                             {"retry", "redrive"},
-                                             {"history", "events"},
-                                             {"why", "explain"},
-                                             {"mute", "silence"},
-                                             {"follow", "watch"},
-                                             {"ps", "list"}};
+/* Verbs, and words that people try in their place, as in other programs. */
+static const char *const tried_words[][2] = {
+    {"get", "show,describe,view"},
+    {"list", "ls,ps"},
+    {"delete", "rm,remove"},
+    {"cancel", "rm,remove,delete,kill,stop"},
+    {"revoke", "rm,remove,delete"},
+    {"create", "new,add"},
+    {"new", "add,create"},
+    {"set", "new,add,create,edit,update,change"},
+    {"change", "set,edit,update"},
+    {"pause", "stop"},
+    {"resume", "unpause,start,continue"},
+    {"run-now", "run,start,trigger"},
+    {"redrive", "retry,replay"},
+    {"stop", "delete,cancel,kill"},
+    {"events", "history,log"},
+    {"explain", "why"},
+    {"silence", "mute"},
+    {"watch", "follow"},
+};
 
 /* Returns the verb of the noun that the word is or stands for; NULL: there is none. */
 static const char *find_meant_verb(const char *noun, const char *word)
 {
     const struct dt_cli_verb *verb = find_verb(noun, word);
-    char candidate[WORD_MAX];
-    for (size_t i = 0; !verb && i < sizeof(tried_verbs) / sizeof(tried_verbs[0]); i++)
-        for (const char *p = tried_verbs[i][1]; !verb && strcmp(tried_verbs[i][0], word) == 0 && *p;) {
-            const size_t n = strcspn(p, " ");
-            snprintf(candidate, sizeof(candidate), "%.*s", (int)n, p);
-            verb = find_verb(noun, candidate);
-            p += n + strspn(p + n, " ");
-        }
+    for (size_t i = 0; !verb && i < sizeof(tried_words) / sizeof(tried_words[0]); i++)
+        for (struct dt_str tried = dt_str(tried_words[i][1]); !verb && tried.n;)
+            if (dt_str_is(dt_str_next_element(&tried), word))
+                verb = find_verb(noun, tried_words[i][0]);
     return verb ? verb->verb : NULL;
 }
 

@@ -140,7 +140,9 @@ void dt_config_reference(FILE *out)
     fputs(
         "# Configuration\n\nMade from the table in `scheduler/base/config.h`. `mysql.host` is `host` below `[mysql]` "
         "in the file, and "
-        "`DUETIME_MYSQL_HOST` in the environment,\nwith `_` for each dot. The environment wins over systemd's "
+        "`DUETIME_MYSQL_HOST` in the environment,\nwith `_` for each dot; a variable `DUETIME_…` that nothing reads is "
+        "an error. "
+        "The environment wins over systemd's "
         "credentials (files `duetime_<section>.<key>` for secrets), these over the file, the\nfile over the default. "
         "Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or milliseconds. `<key>_file` names a file with a "
         "secret,\nwhich each new connection reads; SIGHUP reads secrets again.\n\n| key | accepted | default | meaning "
