@@ -8,7 +8,7 @@ import pytest
 from harness.problems import refused
 from harness.stack import TREE
 
-LIMIT = 150 * 1024
+LIMIT = 90 * 1024
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
           "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"}
 
@@ -56,6 +56,15 @@ def test_files_of_the_console_are_cached_for_a_year_and_its_page_is_revalidated(
         again = api.get("/console/", headers={"If-None-Match": tags})
         assert (again.status, again.body, again.headers["ETag"]) == (304, b"", page.headers["ETag"])
     assert api.get("/console/", headers={"If-None-Match": '"other"'}).status == 200
+
+
+def test_each_page_of_the_runbook_is_served_beside_the_console(api):
+    pages = sorted((TREE / "deploy" / "runbook").glob("*/*.md"))
+    assert len(pages) == len({page.name for page in pages}) > 60
+    for page in pages:
+        answer = api.get(f"/console/{page.name}")
+        assert (answer.status, answer.headers["Content-Type"], answer.headers["Cache-Control"]) == (200, "text/markdown; charset=utf-8", "no-cache"), page
+        assert answer.text == page.read_text(encoding="utf-8")
 
 
 def test_the_console_answers_head_and_redirects_the_path_without_slash(api):
