@@ -13,13 +13,15 @@ import {Job} from './pages/job.jsx';
 import {Jobs} from './pages/jobs.jsx';
 import {Operation, Operations} from './pages/operations.jsx';
 import {Overview} from './pages/overview.jsx';
+import {RunbookPage} from './pages/runbook_page.jsx';
 import {Schedule} from './pages/schedule.jsx';
 import {Schedules} from './pages/schedules.jsx';
 import {Topic} from './pages/topic.jsx';
 import {Topics} from './pages/topics.jsx';
 import {href, useRoute} from './router.js';
-import {Dialogs} from './ui/dialog.jsx';
-import {Title, useNow} from './ui/parts.jsx';
+import {Dialogs, question} from './ui/dialog.jsx';
+import {Title, copyExactTimes, useNow} from './ui/parts.jsx';
+import {LOCAL, chooseZone, isZone, useZone, zoneLabel} from './zone.js';
 
 const PAGES = {
   overview: {name: 'Overview', list: Overview},
@@ -29,7 +31,8 @@ const PAGES = {
   dead: {name: 'Dead letters', list: Dead},
   operations: {name: 'Operations', list: Operations, one: Operation},
   alerts: {name: 'Alerts', list: Alerts},
-  events: {name: 'Events', list: Events},
+  events: {name: 'Audit log', list: Events},
+  runbook: {name: 'Runbook', one: RunbookPage},
 };
 
 function Nav({at, pages, alerts}) {
@@ -72,6 +75,29 @@ function Search() {
       <input name="words" aria-label="Find a job: its id, or its topic and key" placeholder="Job id, or topic and key" autocomplete="off" spellcheck={false} />
       {problem && <span class="problem" role="alert">{problem}</span>}
     </form></search>
+  );
+}
+
+function askZone() {
+  question({
+    title: 'Show times in a zone', yes: 'Save',
+    fields: [{name: 'zone', label: 'Time zone', placeholder: 'Europe/Berlin', required: true, autofocus: true}],
+    act: async ({zone}) => {
+      if (!isZone(zone.trim())) throw new Error('There is no such zone. Write a name such as Europe/Berlin.');
+      chooseZone(zone.trim());
+    },
+  });
+}
+
+// Which zone the times of all pages have.
+function Zone() {
+  const chosen = useZone();
+  const names = {UTC: 'UTC', local: `Local (${LOCAL}, ${zoneLabel(Date.now(), LOCAL)})`, ...(chosen !== 'UTC' && chosen !== 'local' && {[chosen]: chosen})};
+  return (
+    <select class="zone" aria-label="Time zone" value={chosen} onChange={({target}) => (target.value === 'other' ? askZone() : chooseZone(target.value))}>
+      {Object.entries(names).map(([value, name]) => <option key={value} value={value}>{name}</option>)}
+      <option value="other">Other zone…</option>
+    </select>
   );
 }
 
@@ -140,14 +166,18 @@ function useAlerts() {
 
 const FIRST = {path: ['overview'], query: {}}; // until it is known whether the API has an overview
 
+// A colour for each installation, so that two tabs are told apart; none is red, which means trouble.
+const hueOf = (name) => 40 + ([...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 9973, 7) % 280);
+
 function Frame() {
   const route = useRoute();
   const {downSince, token} = useSession();
   const caller = useLive('/v1/caller', 30000).data;
   const overview = useOffered('/v1/overview');
   const alerts = useAlerts();
+  const installation = useLive('/v1/info', 0).data?.installation.name;
   const offered = {overview, alerts: alerts !== null, events: useOffered('/v1/events?limit=1')};
-  const pages = Object.keys(PAGES).filter((name) => offered[name] ?? true);
+  const pages = Object.keys(PAGES).filter((name) => PAGES[name].list && (offered[name] ?? true));
   const shown = route.path.length ? route : overview !== false && FIRST;
   useEffect(() => {
     if (!route.path.length && overview !== null) location.replace(href(overview ? 'overview' : 'jobs'));
@@ -155,10 +185,11 @@ function Frame() {
   return (
     <Caller.Provider value={caller || {scopes: [], topics: []}}>
       <button type="button" class="skip" onClick={() => document.querySelector('h1')?.focus()}>Skip to the content</button>
-      <header class="top">
-        <a class="brand" href={href([])}>duetime</a>
+      <header class="top" ref={(bar) => installation && bar?.style.setProperty('--environment', `hsl(${hueOf(installation)} 65% 45%)`)}>
+        <a class="brand" href={href([])}><span class="mark" aria-hidden="true">◷</span> duetime{installation && installation !== 'duetime' && <span class="environment">{installation}</span>}</a>
         <Nav at={shown?.path[0]} pages={pages} alerts={alerts} />
         <Search />
+        <Zone />
         {token && <button type="button" class="plain" onClick={() => session.signOut()}>Sign out</button>}
       </header>
       <Parts downSince={downSince} />
@@ -170,5 +201,10 @@ function Frame() {
 
 export function App() {
   const {wanted, token} = useSession();
-  return <>{wanted ? <SignIn refused={!!token} /> : <Frame />}<Dialogs /></>;
+  const zone = useZone();
+  useEffect(() => {
+    addEventListener('copy', copyExactTimes);
+    return () => removeEventListener('copy', copyExactTimes);
+  }, []);
+  return <>{wanted ? <SignIn refused={!!token} /> : <Frame key={zone} />}<Dialogs /></>;
 }

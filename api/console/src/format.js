@@ -1,4 +1,6 @@
-// Human-readable times, durations and numbers. All times are UTC, as in logs, SQL and the command line.
+// Human-readable times, durations and numbers. Times are in the zone that the reader chose (zone.js).
+import {momentIn, readIn} from './zone.js';
+
 const numbers = new Intl.NumberFormat('en');
 
 export const count = (n) => (n === null || n === undefined ? '–' : numbers.format(n));
@@ -32,9 +34,9 @@ export function relative(at, now = Date.now()) {
 
 // "2026-11-26 09:00:00.123"; short: without the date if it is today, otherwise without seconds.
 export function moment(at, {short = false, now = Date.now()} = {}) {
-  const text = new Date(at).toISOString().replace('T', ' ').replace('Z', '');
+  const text = momentIn(at);
   if (!short) return text;
-  const today = new Date(now).toISOString().slice(0, 10);
+  const today = momentIn(now).slice(0, 10);
   return text.startsWith(today) ? text.slice(11, 19) : text.slice(0, 16);
 }
 
@@ -61,15 +63,18 @@ const SIZES = {s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000};
 
 const DAYS = {yesterday: -1, today: 0, tomorrow: 1};
 
-// Reads a time as users write it: "now", "today" (its midnight), "-1h", "+2d", "2026-11-26 09:00" (UTC) or RFC 3339. null: not a time.
+// Reads a time as users write it: "now", "today" (its midnight), "-1h", "+2d", "2026-11-26 09:00" (in the reader's zone) or RFC 3339. null: not a time.
 export function readTime(text, now = Date.now()) {
   const written = text.trim();
   if (written === 'now') return new Date(now).toISOString();
-  if (Object.hasOwn(DAYS, written)) return new Date((Math.floor(now / SIZES.d) + DAYS[written]) * SIZES.d).toISOString();
+  if (Object.hasOwn(DAYS, written)) {
+    const day = new Date(`${momentIn(now).slice(0, 10)}T00:00Z`);
+    return new Date(readIn(`${new Date(+day + DAYS[written] * SIZES.d).toISOString().slice(0, 10)}T00:00`)).toISOString();
+  }
   const moved = RELATIVE.exec(written);
   if (moved) return new Date(now + (moved[1] === '-' ? -1 : 1) * moved[2] * SIZES[moved[3]]).toISOString();
   if (!/^\d{4}-\d\d-\d\d/.test(written)) return null;
-  const zoned = /(Z|[+-]\d\d:?\d\d)$/i.test(written) ? written : `${written.replace(' ', 'T')}${written.length > 10 ? '' : 'T00:00'}Z`;
-  const at = new Date(zoned.replace(' ', 'T'));
+  const iso = written.replace(' ', 'T');
+  const at = new Date(/(Z|[+-]\d\d:?\d\d)$/i.test(iso) && iso.length > 10 ? iso : readIn(`${iso}${iso.length > 10 ? '' : 'T00:00'}`));
   return Number.isNaN(+at) ? null : at.toISOString();
 }

@@ -1,4 +1,4 @@
-// Keyboard shortcuts: "/" focuses the search, "j" and "k" move in a list (Enter opens), "g" and a letter opens a page, "?" lists them.
+// Keyboard shortcuts: "/" focuses the search, "j" and "k", or the arrows, move in a list (Enter opens), "g" and a letter opens a page, "?" lists them.
 import {useEffect} from 'preact/hooks';
 import {go} from './router.js';
 import {question} from './ui/dialog.jsx';
@@ -11,9 +11,9 @@ function help(pages) {
     body: (
       <dl class="facts keys">
         <div><dt>/</dt><dd>find a job</dd></div>
-        <div><dt>j k</dt><dd>next and previous row; Enter opens it</dd></div>
+        <div><dt>j k, ↓ ↑</dt><dd>next and previous row; Enter opens it</dd></div>
         <div><dt>n</dt><dd>next page of a list</dd></div>
-        {pages.filter((page) => LETTERS[page]).map((page) => <div key={page}><dt>g {LETTERS[page]}</dt><dd>{page}</dd></div>)}
+        {pages.filter((page) => LETTERS[page]).map((page) => <div key={page}><dt>g {LETTERS[page]}</dt><dd>{page === 'events' ? 'audit log' : page}</dd></div>)}
         <div><dt>Esc</dt><dd>cancels a dialog</dd></div>
       </dl>
     ),
@@ -28,6 +28,9 @@ function step(by) {
   rows[Math.min(Math.max(at + by, 0), rows.length - 1)].focus();
 }
 
+// Elsewhere the arrows scroll the page.
+const inList = (event) => event.target.matches('a.row');
+
 export function Keys({pages}) {
   useEffect(() => {
     let went = 0;
@@ -39,8 +42,8 @@ export function Keys({pages}) {
       const page = follows && pages.find((name) => LETTERS[name] === event.key);
       if (page) go(page);
       else if (event.key === 'g') went = Date.now();
-      else if (event.key === 'j') step(1);
-      else if (event.key === 'k') step(-1);
+      else if (event.key === 'j' || (event.key === 'ArrowDown' && inList(event))) step(1);
+      else if (event.key === 'k' || (event.key === 'ArrowUp' && inList(event))) step(-1);
       else if (event.key === 'n') document.querySelector('main a[rel=next]')?.click();
       else if (event.key === '?') help(pages);
       else if (event.key === '/') document.querySelector('.search input')?.focus();

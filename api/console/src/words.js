@@ -27,8 +27,18 @@ export function reason(job, now) {
   return late ? `late ${duration(late)}, waits for ${WAITING[job.waiting_for] || job.waiting_for}` : `waits for ${WAITING[job.waiting_for] || job.waiting_for}`;
 }
 
+const COMMAND = /^(?:then |by hand: )?((?:duetime(?:-api)? |systemctl |redis-cli |kafka-[a-z-]+\.sh|timedatectl |echo |CALL |SET )[^,]*(?:\([^)]*\))?)(.*)$/;
+
 // Advice as a sentence; a command is not capitalized.
-export const advice = (text) => (/^(duetime|systemctl|redis-cli|kafka|CALL|SET)/.test(text) ? text : text[0].toUpperCase() + text.slice(1));
+export const advice = (text) => (COMMAND.test(text) || !text ? text : text[0].toUpperCase() + text.slice(1));
+
+// The steps of an advice, in order: {command, rest} if it can be typed, otherwise {rest}.
+export function stepsOf(text) {
+  return text.split('; ').map((step) => {
+    const found = COMMAND.exec(step);
+    return found ? {command: found[1], rest: found[2]} : {rest: step};
+  });
+}
 
 const DID = {cancel: 'cancelled', change: 'changed', run_now: 'run now', redrive: 'redriven', replace: 'replaced', pause: 'paused', resume: 'resumed',
   delete: 'deleted', stop: 'stopped', silence: 'silenced', reschedule: 'moved'};

@@ -55,6 +55,7 @@ const VERBS = {
   misses: async (of) => void await element(of).first().waitFor({state: 'hidden'}),
   count: async (of) => element(of).count(),
   text: async (of) => element(of).first().innerText(),
+  offers: async ({css}) => page.evaluate((where) => [...document.querySelector(where).list.options].map(({value}) => value), css),
   focused: async () => page.evaluate(() => document.activeElement?.innerText || document.activeElement?.name || document.activeElement?.tagName),
   styles: async ({css, property}) => page.evaluate(([where, what]) => getComputedStyle(document.querySelector(where))[what], [css, property]),
   overflow: async () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),

@@ -80,7 +80,7 @@ def what_is_late(asked):
     job = asked.late()
     asked.open()
     asked.click(css="a.figure:has-text('overdue')")
-    asked.see(f"table[aria-label=Jobs] tbody tr:first-child:has-text('{job['id']}'):has-text('late')")
+    asked.see(f"table[aria-label=Jobs] tbody tr:first-child:has-text('{job['id']}') td[data-label='Late by'] .late")
 
 
 def what_failed_today(asked):

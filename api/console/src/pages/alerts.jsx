@@ -16,6 +16,9 @@ const KINDS = {
 };
 const shown = (figure) => (typeof figure === 'number' ? count(figure) : spoken(figure));
 
+// The page of the runbook about a kind of alert.
+const pageOf = (kind) => (kind === 'no_leader' ? 'shard-without-leader' : kind.replaceAll('_', '-'));
+
 // The page that shows the cause of an alert.
 export function causeOf({kind, topic}) {
   if (!topic) return href('overview');
@@ -37,6 +40,19 @@ function silence(alert, done) {
   });
 }
 
+function unmute(alert, done) {
+  question({
+    title: `Unmute ${alert.kind}${alert.topic ? ` of ${alert.topic}` : ''}?`, yes: 'Unmute', body: 'Its reminders are sent again.',
+    act: async () => {
+      await post(`/v1/alerts/${alert.id}/silence`, {for: 'PT0S'});
+      done();
+      return 'The alert is unmuted.';
+    },
+  });
+}
+
+const isSilenced = ({silenced_until: until}) => until && new Date(until) > Date.now();
+
 export function Alerts({query}) {
   const list = useLive(withQuery('/v1/alerts', {limit: 100, cursor: query.cursor}), 3000);
   const may = useMay()('write');
@@ -56,7 +72,11 @@ export function Alerts({query}) {
           {name: 'Since', of: (alert) => <Time at={alert.began_at} />},
           {name: 'Last notified', of: (alert) => (alert.told_at ? <Time at={alert.told_at} /> : <span class="quiet">never</span>)},
           {name: 'Silenced until', of: (alert) => (alert.silenced_until ? <Time at={alert.silenced_until} /> : <span class="quiet">–</span>)},
-          may && {name: 'Silence', kind: 'actions', of: (alert) => <button type="button" onClick={() => silence(alert, list.refresh)} aria-label={`Silence ${alert.kind} ${alert.topic || ''}`}>Silence</button>},
+          {name: 'Runbook', of: ({kind}) => <a href={href(['runbook', pageOf(kind)])}>{pageOf(kind)}</a>},
+          may && {name: 'Silence', kind: 'actions', of: (alert) => {
+            const [name, act] = isSilenced(alert) ? ['Unmute', unmute] : ['Silence', silence];
+            return <button type="button" onClick={() => act(alert, list.refresh)} aria-label={`${name} ${alert.kind} ${alert.topic || ''}`}>{name}</button>;
+          }},
         ]} />
       )}
       {list.data && <Pages path="alerts" query={query} next={list.data.next_cursor} />}

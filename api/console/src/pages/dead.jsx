@@ -1,5 +1,4 @@
 // Dead letters, counted by topic and error. They can be redriven one by one, or all of an error, or all of a day.
-import {useState} from 'preact/hooks';
 import {withQuery} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, plural} from '../format.js';
@@ -8,6 +7,7 @@ import {href} from '../router.js';
 import {say} from '../ui/dialog.jsx';
 import {Filters} from '../ui/filters.jsx';
 import {Empty, Loading, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
+import {Selected, useSelection} from '../ui/select.jsx';
 import {operate} from '../ui/sets.jsx';
 import {Pages, Table} from '../ui/table.jsx';
 import {withTimes} from './jobs.jsx';
@@ -104,21 +104,14 @@ function AllErrors({query}) {
 }
 
 function Listed({jobs, done}) {
-  const [chosen, choose] = useState([]);
   const may = useMay()('write');
-  const ids = chosen.filter((id) => jobs.some((job) => job.id === id));
-  const toggle = (id) => choose(ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id]);
+  const {ids, clear, column} = useSelection(jobs);
   return (
     <>
-      {may && (
-        <div class="actions">
-          <button type="button" onClick={() => choose(ids.length ? [] : jobs.map((job) => job.id))}>{ids.length ? 'Choose none' : 'Choose all here'}</button>
-          <button type="button" disabled={!ids.length} onClick={() => operate('redrive', {ids}, done)}>Redrive {ids.length ? plural(ids.length, 'chosen job') : 'chosen jobs'}</button>
-        </div>
-      )}
+      <Selected ids={ids} clear={clear} verbs={[['Redrive…', () => operate('redrive', {ids}, done)]]} />
       <Table label="Dead letters" rows={jobs} keyOf={(job) => job.id} linkOf={(job) => href(['jobs', job.id])} columns={[
+        may && column,
         {name: 'Job', of: (job) => <>{job.key || ''} <span class="quiet mono">{job.id}</span></>},
-        may && {name: 'Choose', of: (job) => <input type="checkbox" aria-label={`Choose ${job.key || job.id}`} checked={ids.includes(job.id)} onChange={() => toggle(job.id)} />},
         {name: 'Attempts', kind: 'number', of: (job) => count(job.attempt)},
         {name: 'Died', of: (job) => <Time at={job.finished_at || job.updated_at} />},
         {name: 'Message', of: (job) => job.last_error?.message || <span class="quiet">–</span>},

@@ -31,7 +31,7 @@ export function Events({query}) {
   const events = list.data?.events || [];
   return (
     <>
-      <Title>Events (audit log)</Title>
+      <Title>Audit log</Title>
       <Filters path="events" query={query} fields={FIELDS} />
       <Trouble problem={list.problem} shown={list.data} what="events" />
       <Loading of={list} />

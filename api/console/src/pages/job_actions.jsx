@@ -2,6 +2,7 @@
 import {ask, post} from '../api.js';
 import {moment, readTime} from '../format.js';
 import {pretty, read} from '../json.js';
+import {zone} from '../zone.js';
 import {question} from '../ui/dialog.jsx';
 
 const named = (job) => (job.key ? `${job.key} (${job.id})` : job.id);
@@ -33,7 +34,7 @@ export function patchOf(job, values) {
   const patch = {};
   if (values.run_at.trim() !== moment(job.run_at)) {
     const at = readTime(values.run_at);
-    if (!at) throw new Error('Runs at: write now, +1h, or 2026-11-26 09:00 (UTC)');
+    if (!at) throw new Error(`Runs at: write now, +1h, or 2026-11-26 09:00 (${zone()})`);
     patch.run_at = at;
   }
   if (values.payload !== undefined && values.payload !== pretty(job.payload ?? null)) patch.payload = read(values.payload);
@@ -47,7 +48,7 @@ function change(job, done) {
   question({
     title: `Change ${named(job)}`, yes: 'Change', no: 'Back',
     fields: [
-      {name: 'run_at', label: 'Runs at (UTC)', value: moment(job.run_at), hint: 'Or now, +10m, +1d.', autofocus: true},
+      {name: 'run_at', label: `Runs at (${zone()})`, value: moment(job.run_at), hint: 'Or now, +10m, +1d.', autofocus: true},
       {name: 'retry', label: 'Retries after', value: job.retry.join(', '), hint: 'Delays between attempts, such as 15s, 3m, 1h. Empty: none.'},
       {name: 'ack_timeout', label: 'Report timeout', value: job.ack_timeout},
       ...(binary ? [] : [{name: 'payload', label: 'Payload (JSON)', type: 'text-lines', value: pretty(job.payload ?? null)}]),

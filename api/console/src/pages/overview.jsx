@@ -5,7 +5,7 @@ import {count, duration, plural, roughly} from '../format.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {Chart} from '../ui/chart.jsx';
-import {Facts, Figure, Loading, Panel, Title, Trouble} from '../ui/parts.jsx';
+import {Facts, Figure, Loading, Panel, Time, Title, Trouble} from '../ui/parts.jsx';
 import {Table} from '../ui/table.jsx';
 import {Findings} from './findings.jsx';
 import {History, secondsOf} from './history.jsx';
@@ -18,18 +18,28 @@ const dueJobs = (topic) => href('jobs', {topic, state: 'scheduled', due_to: 'now
 
 function Figures({of}) {
   const {rates, lateness_ms: lateness, overdue, held, jobs, next_hour: next} = of;
-  return (
-    <div class="figures">
+  const trouble = (
+    <>
       <Figure name="overdue" value={atLeast(overdue.count, overdue.at_least)} tone={overdue.oldest_ms > LATE_MS ? 'late' : ''} href={dueJobs()}
         note={overdue.oldest_ms ? `oldest ${duration(overdue.oldest_ms)}` : 'nothing is late'} />
       {held.count > 0 && <Figure name="held" value={atLeast(held.count, held.at_least)} href={href('topics')} note="due, of paused topics" />}
+      <Figure name="failed" value={rate(rates.failed)} unit="/s" tone={rates.failed ? 'late' : ''} />
+      <Figure name="dead" value={count(jobs.dead)} tone={jobs.dead ? 'bad' : ''} href={href('dead')} note={`${rate(rates.dead)}/s`} />
+    </>
+  );
+  const flow = (
+    <>
       <Figure name="lateness p99" value={lateness ? duration(lateness.p99) : '–'} note={lateness ? `median ${duration(lateness.p50)}` : 'nothing was sent'} />
       <Figure name="created" value={rate(rates.created)} unit="/s" />
       <Figure name="dispatched" value={rate(rates.dispatched)} unit="/s" note={`${count(jobs.dispatched)} without a report`} />
       <Figure name="succeeded" value={rate(rates.succeeded)} unit="/s" />
-      <Figure name="failed" value={rate(rates.failed)} unit="/s" tone={rates.failed ? 'late' : ''} />
-      <Figure name="dead" value={count(jobs.dead)} tone={jobs.dead ? 'bad' : ''} href={href('dead')} note={`${rate(rates.dead)}/s`} />
       <Figure name="scheduled" value={count(jobs.scheduled)} href={href('jobs', {state: 'scheduled'})} note={next && `${atLeast(next.due, next.at_least)} in the next hour`} />
+    </>
+  );
+  return (
+    <div class="groups">
+      <section aria-label="Trouble"><h2>Trouble</h2><div class="figures">{trouble}</div></section>
+      <section aria-label="Flow"><h2>Flow</h2><div class="figures">{flow}</div></section>
     </div>
   );
 }
@@ -56,7 +66,7 @@ function Forecast() {
     <Panel title="Due in the next hour">
       <Chart bars times={data.steps.map((step) => new Date(step.from) / 1000)} lines={[{name: 'due', colour: '--chart', values: due}]} format={(n) => count(Math.round(n))}
         label={`Jobs due in the next hour, by minute; at most ${peak?.due ?? 0}`} />
-      {data.counted_until !== data.to && <p class="quiet">Estimated from {new Date(data.counted_until).toLocaleTimeString()} on.</p>}
+      {data.counted_until !== data.to && <p class="quiet">Estimated from <Time at={data.counted_until} plain /> on.</p>}
     </Panel>
   );
 }
@@ -100,13 +110,13 @@ const Word = ({state, children}) => <span class={`state ${TONES[state] ?? ''}`}>
 function Parts({of}) {
   const dispatchers = of.processes.filter((process) => process.kind === 'dispatcher').length;
   return (
-    <Panel title="Parts">
+    <section class="strip" aria-label="Parts">
       <Facts of={[
         ...of.parts.map((part) => [NAMES[part.part] || part.part, <><Word state={part.state}>{part.state === 'none' ? 'not part of this installation' : part.state}</Word>{part.detail && <div class="quiet">{part.detail}</div>}</>]),
         ['Processes', `${plural(of.processes.length - dispatchers, 'API')}, ${plural(dispatchers, 'dispatcher')}`],
         ['Version', of.version],
       ]} />
-    </Panel>
+    </section>
   );
 }
 
@@ -146,15 +156,13 @@ export function Overview() {
       <Title>{of ? of.installation.name : 'Overview'}</Title>
       <Trouble problem={read.problem} shown={of} what="the whole installation; use the pages above for its topics and jobs" />
       <Loading of={read} />
+      {of && <Parts of={of} />}
       {of && <Figures of={of} />}
       <Findings />
-      <div class="columns three"><History /><Lateness /><Forecast /></div>
-      {of && (
-        <>
-          <Topics of={of} done={read.refresh} />
-          <div class="columns"><Parts of={of} /><Shards of={of} /></div>
-        </>
-      )}
+      <div class="split">
+        <div class="stack">{of && <><Topics of={of} done={read.refresh} /><Shards of={of} /></>}</div>
+        <div class="stack"><History /><Lateness /><Forecast /></div>
+      </div>
     </>
   );
 }

@@ -5,6 +5,7 @@ import {count, spoken} from '../format.js';
 import {useLive} from '../live.js';
 import {pretty} from '../json.js';
 import {go, href} from '../router.js';
+import {momentIn, zone} from '../zone.js';
 import {question} from '../ui/dialog.jsx';
 import {Empty, Facts, Loading, Panel, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
 import {JobTable, withTimes} from './jobs.jsx';
@@ -46,11 +47,16 @@ function remove(schedule) {
   });
 }
 
-function Next({of: {data, problem}}) {
+// In the reader's zone, and in the schedule's if that is another one.
+function Fire({at, own}) {
+  return <><Time at={at} full />{own && own !== zone() && <span class="quiet"> · {momentIn(at, own).slice(0, 16)} {own}</span>}</>;
+}
+
+function Next({of: {data, problem}, own}) {
   return (
     <Panel title="Next fires">
       <Trouble problem={problem} shown={data} />
-      {data && (data.next.length ? <ol class="plain">{data.next.map((at) => <li key={at}><Time at={at} full /></li>)}</ol> : <Empty>No further fires.</Empty>)}
+      {data && (data.next.length ? <ol class="plain">{data.next.map((at) => <li key={at}><Fire at={at} own={own} /></li>)}</ol> : <Empty>No further fires.</Empty>)}
     </Panel>
   );
 }
@@ -124,7 +130,7 @@ export function Schedule({id, query}) {
       {schedule && (
         <>
           {schedule.last_error && <p class="reason bad">It cannot create jobs: {schedule.last_error.message}</p>}
-          <div class="columns"><Panel title="Schedule"><About schedule={schedule} /></Panel><Next of={next} /></div>
+          <div class="columns"><Panel title="Schedule"><About schedule={schedule} /></Panel><Next of={next} own={schedule.cron && schedule.time_zone} /></div>
           {(next.data || next.problem) && <Fires schedule={schedule} query={query} next={next.data?.next || []} />}
         </>
       )}

@@ -4,6 +4,7 @@ import {ask, post} from '../api.js';
 import {moment} from '../format.js';
 import {pretty, read} from '../json.js';
 import {go} from '../router.js';
+import {zone} from '../zone.js';
 import {question} from '../ui/dialog.jsx';
 
 const DEFAULTS = {time_zone: 'UTC', overlap: 'allow', catch_up: 'PT0S', jitter: 'PT0S'};
@@ -45,7 +46,7 @@ function Fires({schedule, values}) {
     return () => clearTimeout(timer);
   }, [JSON.stringify(rhythm)]);
   if (told.lines) return <div class="note bad">{told.lines.map((line) => <div key={line}>{line}</div>)}</div>;
-  return <p class="quiet">{told.next?.length ? `Fires at ${told.next.map((at) => moment(at).slice(0, 19)).join(', ')} (UTC)` : 'The next fires will be shown here.'}</p>;
+  return <p class="quiet">{told.next?.length ? `Fires at ${told.next.map((at) => moment(at).slice(0, 19)).join(', ')} (${zone()})` : 'The next fires will be shown here.'}</p>;
 }
 
 // schedule null: a new schedule.

@@ -2,6 +2,7 @@
 import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
 import {moment} from '../format.js';
+import {zoneLabel} from '../zone.js';
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const DARK = matchMedia('(prefers-color-scheme: dark)');
@@ -12,13 +13,18 @@ function axis(values) {
 
 const clock = (_, seconds) => seconds.map((s) => moment(s * 1000).slice(11, 16));
 
+// While the pointer is elsewhere, the legend shows the latest values.
+function showLast(plot) {
+  if (plot.cursor.idx === null || plot.cursor.idx === undefined || plot.cursor.left < 0) plot.setLegend({idx: plot.data[0].length - 1}, false);
+}
+
 function options(width, height, lines, {bars, format, tick}) {
   return {
-    width, height, cursor: {y: false, drag: {x: false, y: false}}, legend: {live: true},
+    width, height, cursor: {y: false, drag: {x: false, y: false}}, legend: {live: true}, hooks: {setCursor: [showLast], setData: [showLast]},
     scales: {x: {time: false}, y: {range: (_u, _low, high) => [0, Math.max(high || 0, 1) * 1.05]}},
     axes: [axis({values: clock, space: 60, size: 26, incrs: [60, 300, 600, 900, 1800, 3600, 7200, 21600, 86400]}), axis({values: (_, ticks) => ticks.map(tick), size: 56, space: 34})],
     series: [
-      {label: 'UTC', value: (_, s) => (s === null ? '–' : moment(s * 1000).slice(11, 19))},
+      {label: zoneLabel(), value: (_, s) => (s === null ? '–' : moment(s * 1000).slice(11, 19))},
       ...lines.map((line) => ({
         label: line.name, stroke: colour(line.colour), width: 1.5, points: {show: false}, value: (_, v) => (v === null || v === undefined ? '–' : format(v)),
         ...(bars ? {fill: colour(line.colour), paths: uPlot.paths.bars({size: [0.8, 40]})} : {}),
@@ -28,7 +34,7 @@ function options(width, height, lines, {bars, format, tick}) {
 }
 
 // times: seconds; lines: [{name, colour: '--chart', values}]
-export function Chart({times, lines, label, height = 150, bars = false, format = String, tick = format}) {
+export function Chart({times, lines, label, height = 120, bars = false, format = String, tick = format}) {
   const box = useRef();
   const data = [times, ...lines.map((line) => line.values)];
   const plot = useRef();

@@ -2,6 +2,7 @@
 import {useState} from 'preact/hooks';
 import {readTime} from '../format.js';
 import {go} from '../router.js';
+import {zone} from '../zone.js';
 
 function Choice({field, value}) {
   return (
@@ -17,7 +18,8 @@ function Field({field, value}) {
     <div class="field">
       <label for={`filter-${field.name}`}>{field.label}</label>
       {field.choices ? <Choice field={field} value={value} />
-        : <input id={`filter-${field.name}`} name={field.name} defaultValue={value} placeholder={field.placeholder} spellcheck={false} autocomplete="off" />}
+        : <input id={`filter-${field.name}`} name={field.name} defaultValue={value} placeholder={field.placeholder} spellcheck={false} autocomplete="off" list={field.offers && `offers-${field.name}`} />}
+      {field.offers && <datalist id={`offers-${field.name}`}>{field.offers.map((offer) => <option key={offer} value={offer} />)}</datalist>}
     </div>
   );
 }
@@ -33,15 +35,16 @@ function More({fields, query}) {
   );
 }
 
-// fields: [{name, label, choices?, kind?: 'time', placeholder?, more?: true}]. A time may be written as "-1h" or "now", and the URL keeps that text.
-export function Filters({path, query, fields, children}) {
+// fields: [{name, label, choices?, offers?: completions, kind?: 'time', placeholder?, more?: true}]. kept: members of the query that have no field.
+// A time may be written as "-1h" or "now", and the URL keeps that text.
+export function Filters({path, query, fields, kept = {}, children}) {
   const [wrong, setWrong] = useState(null);
   function apply(event) {
     event.preventDefault();
     const given = Object.fromEntries(new FormData(event.currentTarget.closest('form')));
     const bad = fields.find((field) => field.kind === 'time' && given[field.name] && !readTime(given[field.name]));
-    setWrong(bad ? `${bad.label}: not a time. Write now, today, -1h, +2d or 2026-11-26 09:00 (UTC).` : null);
-    if (!bad) go(path, given);
+    setWrong(bad ? `${bad.label}: not a time. Write now, today, -1h, +2d or 2026-11-26 09:00 (${zone()}).` : null);
+    if (!bad) go(path, {...kept, ...given});
   }
   return (
     <form class="filters" onSubmit={apply} onChange={(event) => event.target.matches('select') && apply(event)} key={JSON.stringify(query)}>

@@ -1,6 +1,8 @@
 // Small components that all pages use.
 import {useEffect, useState} from 'preact/hooks';
 import {count, moment, relative} from '../format.js';
+import {zoneLabel} from '../zone.js';
+import {say} from './dialog.jsx';
 
 // One timer for each interval, shared by all components that use it.
 const clocks = new Map();
@@ -25,15 +27,32 @@ export function useNow(every = 1000) {
   return now;
 }
 
+const exact = (at) => `${moment(at)} ${zoneLabel(at)}`;
+
+// The relative time first, then the time of the clock. Pointing at it, or copying it, gives the exact time with its zone.
 export function Time({at, plain = false, full = false}) {
   const now = useNow();
   if (!at) return <span class="quiet">–</span>;
   return (
-    <time dateTime={at} title={`${moment(at)} UTC`}>
-      {moment(at, {short: !full, now})}
-      {!plain && <span class="quiet"> {relative(at, now)}</span>}
+    <time dateTime={at} title={exact(at)}>
+      {!plain && <>{relative(at, now)} </>}
+      <span class={plain ? '' : 'quiet'}>{full ? exact(at) : moment(at, {short: true, now})}</span>
     </time>
   );
+}
+
+// Puts exact times in place of those that are shown into what the user copies.
+export function copyExactTimes(event) {
+  const selection = getSelection();
+  if (event.target.closest('input, textarea') || !selection.rangeCount) return;
+  const copied = selection.getRangeAt(0).cloneContents();
+  const times = copied.querySelectorAll('time');
+  if (!times.length) return;
+  for (const time of times) time.textContent = exact(time.dateTime);
+  for (const cell of copied.querySelectorAll('td')) cell.append('\t');
+  for (const line of copied.querySelectorAll('tr, li, p, dd')) line.append('\n');
+  event.clipboardData.setData('text/plain', copied.textContent.trim());
+  event.preventDefault();
 }
 
 export function State({state}) {
@@ -55,6 +74,23 @@ export function Trouble({problem, shown, what = 'this page'}) {
 export function Loading({of}) {
   if (of.data || of.problem) return null;
   return <p class="quiet" role="status">Loading…</p>;
+}
+
+// Browsers offer the clipboard only to pages that came over TLS or from this machine; elsewhere the text is selected and copied as by a key.
+async function copy(text) {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+  } else {
+    const box = document.body.appendChild(Object.assign(document.createElement('textarea'), {value: text}));
+    box.select();
+    document.execCommand('copy');
+    box.remove();
+  }
+}
+
+export function Copy({text}) {
+  const act = () => copy(text).then(() => say('Copied.'), () => say('The browser does not allow copying.'));
+  return <button type="button" class="copy" aria-label={`Copy ${text.slice(0, 80)}`} onClick={act}>Copy</button>;
 }
 
 export function Empty({children}) {

@@ -2,6 +2,7 @@
 import {post} from '../api.js';
 import {count, plural, readTime} from '../format.js';
 import {go} from '../router.js';
+import {zone} from '../zone.js';
 import {question, say} from './dialog.jsx';
 
 const VERBS = {
@@ -10,7 +11,7 @@ const VERBS = {
   'run-now': {does: 'Run now', done: 'due now'},
   reschedule: {does: 'Move', done: 'moved', preview: {shift: 'PT0S'}, fields: [
     {name: 'how', label: 'How', value: 'by', choices: ['by', 'to', 'at a time']},
-    {name: 'when', label: 'By, or to', value: 'PT1H', required: true, hint: 'by: PT1H later, -P1D a day earlier. to: PT10M from now. at a time: 2026-11-26 09:00 (UTC).'},
+    {name: 'when', label: 'By, or to', value: 'PT1H', required: true, hint: 'by: PT1H later, -P1D a day earlier. to: PT10M from now. at a time: 2026-11-26 09:00, in the zone of the page.'},
     {name: 'spread', label: 'Spread over', placeholder: 'PT10M', hint: 'Spreads the jobs evenly over this time. Not possible if How is "by".'},
   ]},
 };
@@ -20,7 +21,7 @@ function timeOf({how, when, spread}) {
   if (how === 'by') return {...given, shift: when};
   if (how === 'to') return {...given, delay: when};
   const at = readTime(when);
-  if (!at) throw new Error('At a time: write 2026-11-26 09:00 (UTC), or +1h.');
+  if (!at) throw new Error(`At a time: write 2026-11-26 09:00 (${zone()}), or +1h.`);
   return {...given, run_at: at};
 }
 

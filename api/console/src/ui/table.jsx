@@ -3,15 +3,16 @@ import {href as hrefOf} from '../router.js';
 
 export function Table({columns, rows, keyOf, linkOf, label, toneOf = () => ''}) {
   const shown = columns.filter(Boolean);
+  const linked = shown.find(({kind}) => kind !== 'select');
   return (
     <table class="list" aria-label={label}>
-      <thead><tr>{shown.map((column) => <th key={column.name} scope="col" class={column.kind || ''}>{column.name}</th>)}</tr></thead>
+      <thead><tr>{shown.map((column) => <th key={column.name} scope="col" class={column.kind || ''}>{column.head || column.name}</th>)}</tr></thead>
       <tbody>
         {rows.map((row) => (
           <tr key={keyOf(row)} class={toneOf(row)}>
-            {shown.map((column, i) => (
+            {shown.map((column) => (
               <td key={column.name} class={column.kind || ''} data-label={column.name}>
-                {i === 0 && linkOf ? <a class="row" href={linkOf(row)}>{column.of(row)}</a> : <span>{column.of(row)}</span>}
+                {column === linked && linkOf ? <a class="row" href={linkOf(row)}>{column.of(row)}</a> : <span>{column.of(row)}</span>}
               </td>
             ))}
           </tr>
