@@ -94,7 +94,7 @@ function Zone() {
   const chosen = useZone();
   const names = {UTC: 'UTC', local: `Local (${LOCAL}, ${zoneLabel(Date.now(), LOCAL)})`, ...(chosen !== 'UTC' && chosen !== 'local' && {[chosen]: chosen})};
   return (
-    <select class="zone" aria-label="Time zone" value={chosen} onChange={({target}) => (target.value === 'other' ? askZone() : chooseZone(target.value))}>
+    <select class="zone" aria-label="Zone of all times" value={chosen} onChange={({target}) => (target.value === 'other' ? askZone() : chooseZone(target.value))}>
       {Object.entries(names).map(([value, name]) => <option key={value} value={value}>{name}</option>)}
       <option value="other">Other zone…</option>
     </select>

@@ -91,7 +91,7 @@ def test_times_are_shown_and_read_in_the_zone_that_the_reader_chose(console, api
     job = api.make(topic=held, key="k", run_at="2035-01-01T20:00:00Z")
     console.open(f"#/jobs/{job['id']}")
     console.browser.sees(css="time:has-text('2035-01-01 20:00:00.000 UTC')")
-    console.browser.choose(label="Time zone", value="local")
+    console.browser.choose(label="Zone of all times", value="local")
     console.browser.sees(css="time:has-text('2035-01-02 05:00:00.000 GMT+9')")
     console.goto("#/jobs")
     console.goto(f"#/jobs/{job['id']}")
@@ -100,7 +100,7 @@ def test_times_are_shown_and_read_in_the_zone_that_the_reader_chose(console, api
     console.browser.fill(label="Runs at (Asia/Tokyo)", value="2035-01-02 06:00")
     console.answer("Change")
     assert api.get(f"/v1/jobs/{job['id']}").json["run_at"] == "2035-01-01T21:00:00.000Z"
-    console.browser.choose(label="Time zone", value="other")
+    console.browser.choose(label="Zone of all times", value="other")
     console.browser.fill(css="dialog #field-zone", value="Mars/Olympus")
     console.press_button("Save", within="dialog")
     console.browser.sees(css="dialog [role=alert]:has-text('no such zone')")
@@ -119,6 +119,44 @@ def test_the_next_fires_of_a_schedule_are_shown_in_its_own_zone_and_in_the_reade
         console.browser.sees(css="[aria-label='Next fires'] li:has-text('-01-01 08:00:00.000 UTC'):has-text('-01-01 09:00 Europe/Berlin')")
     finally:
         api.delete(f"/v1/schedules/{name}?cancel=true")
+
+
+def test_the_audit_log_shows_an_operation_as_one_event_with_its_jobs_below(console, api, held):
+    api.batch([{"topic": held, "key": f"k{n}", "delay": "PT1H"} for n in range(3)])
+    operation = api.post("/v1/jobs:cancel", {"filter": {"topic": held}, "wait": "PT1M"}).json
+    assert operation["changed"] == 3
+    console.open(f"#/events?topic={held}")
+    one = f"tr:has(a:text-is('operation {operation['id']}'))"
+    console.browser.sees(css=f"{one} summary:has-text('3 jobs')")
+    assert console.browser.count(css=one) == 1
+    console.browser.misses(css=f"{one} a:has-text('job ')")
+    console.browser.click(css=f"{one} summary")
+    console.browser.sees(css=f"{one} details a:has-text('job '):nth-of-type(1)")
+    console.is_sound()
+
+
+def test_a_dead_letter_shows_its_payload_and_the_answer_of_its_consumer(console, api, topic):
+    assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "retry": []}).status == 201
+    api.make(topic=topic, key="k", delay=0, payload={"mill": 12345678901234567})
+    job = api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"][0]
+    report = {"attempt": 1, "status": "gave_up", "error": {"code": "E9", "message": "the mill stood still"}}
+    assert api.post(f"/v1/jobs/{job['id']}/results", report).status == 200
+    console.open(f"#/dead?topic={topic}&code=E9")
+    console.browser.click(css="td summary:text-is('Show')")
+    console.browser.sees(css="td pre:has-text('12345678901234567')")
+    console.browser.sees(css="td details p:has-text('Answer to attempt 1'):has-text('the mill stood still')")
+    console.is_sound()
+
+
+def test_the_charts_of_the_overview_are_widened_to_a_day(console):
+    console.open("#/overview")
+    console.browser.sees(css="[aria-label='Throughput in the last hour (jobs/s)'] canvas")
+    console.browser.click(css="[aria-label='Span of the charts'] a:text-is('24h')")
+    console.browser.sees(css="[aria-label='Throughput in the last day (jobs/s)'] canvas")
+    console.browser.sees(css="[aria-label='Lateness in the last day'] canvas")
+    console.browser.sees(css="[aria-label='Throughput in the last day (jobs/s)'] .u-legend tr:has-text('created'):has-text('0')")  # without pointing
+    assert console.view() == "#/overview?span=24h"
+    console.is_sound()
 
 
 def test_the_arrows_move_in_a_list(console, api, held):

@@ -1,7 +1,9 @@
 // Dead letters, counted by topic and error. They can be redriven one by one, or all of an error, or all of a day.
+import {useState} from 'preact/hooks';
 import {withQuery} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, plural} from '../format.js';
+import {pretty} from '../json.js';
 import {readPage, useLive} from '../live.js';
 import {href} from '../router.js';
 import {say} from '../ui/dialog.jsx';
@@ -103,6 +105,22 @@ function AllErrors({query}) {
   );
 }
 
+// The payload of a job, and how its consumer answered; read when it is opened.
+function Peek({id}) {
+  const [open, set] = useState(false);
+  const path = `/v1/jobs/${encodeURIComponent(id)}`;
+  const job = useLive(open ? path : null, 0, {exact: true}).data;
+  const attempts = useLive(open ? `${path}/attempts` : null, 0).data?.attempts || [];
+  const last = attempts.at(-1);
+  return (
+    <details onToggle={({currentTarget}) => set(currentTarget.open)}>
+      <summary>Show</summary>
+      {job && <pre tabIndex={0} role="region" aria-label={`Payload of ${id}`}>{pretty(job.payload ?? job.payload_base64 ?? null)}</pre>}
+      {last && <p class="quiet">Answer to attempt {last.attempt}: {last.http_status ? `HTTP ${last.http_status}, ` : ''}{last.status}{last.error && <>: <code>{last.error.code}</code> {last.error.message}</>}</p>}
+    </details>
+  );
+}
+
 function Listed({jobs, done}) {
   const may = useMay()('write');
   const {ids, clear, column} = useSelection(jobs);
@@ -115,6 +133,7 @@ function Listed({jobs, done}) {
         {name: 'Attempts', kind: 'number', of: (job) => count(job.attempt)},
         {name: 'Died', of: (job) => <Time at={job.finished_at || job.updated_at} />},
         {name: 'Message', of: (job) => job.last_error?.message || <span class="quiet">–</span>},
+        {name: 'Payload and answer', of: (job) => <Peek id={job.id} />},
       ]} />
     </>
   );

@@ -8,7 +8,7 @@ import {Chart} from '../ui/chart.jsx';
 import {Facts, Figure, Loading, Panel, Time, Title, Trouble} from '../ui/parts.jsx';
 import {Table} from '../ui/table.jsx';
 import {Findings} from './findings.jsx';
-import {History, secondsOf} from './history.jsx';
+import {History, SPANS, secondsOf, useSeries} from './history.jsx';
 import {pause} from './topic.jsx';
 
 const LATE_MS = 2000;
@@ -44,13 +44,13 @@ function Figures({of}) {
   );
 }
 
-function Lateness() {
-  const {data} = useLive('/v1/series?metric=lateness_p50,lateness_p99&step=PT30S', 5000);
+function Lateness({span}) {
+  const data = useSeries(['lateness_p50', 'lateness_p99'], span);
   if (!data) return null;
   const of = (name) => data.metrics[name] || [];
   return (
-    <Panel title="Lateness in the last hour">
-      <Chart times={secondsOf(data)} format={duration} tick={roughly} label="Lateness in the last hour, median and 99th percentile"
+    <Panel title={`Lateness in the last ${SPANS[span].name}`}>
+      <Chart times={secondsOf(data)} format={duration} tick={roughly} label={`Lateness in the last ${SPANS[span].name}, median and 99th percentile`}
         lines={[{name: 'median', colour: '--chart', values: of('lateness_p50')}, {name: 'p99', colour: '--chart-4', values: of('lateness_p99')}]} />
     </Panel>
   );
@@ -148,7 +148,8 @@ function Shards({of}) {
   );
 }
 
-export function Overview() {
+export function Overview({query}) {
+  const span = SPANS[query.span] ? query.span : '1h';
   const read = useLive('/v1/overview', 2000);
   const of = read.data;
   return (
@@ -161,7 +162,12 @@ export function Overview() {
       <Findings />
       <div class="split">
         <div class="stack">{of && <><Topics of={of} done={read.refresh} /><Shards of={of} /></>}</div>
-        <div class="stack"><History /><Lateness /><Forecast /></div>
+        <div class="stack">
+          <nav class="periods" aria-label="Span of the charts">
+            {Object.keys(SPANS).map((of) => <a key={of} class="button" href={href('overview', {span: of})} aria-current={of === span ? 'true' : undefined}>{of}</a>)}
+          </nav>
+          <History span={span} /><Lateness span={span} /><Forecast />
+        </div>
       </div>
     </>
   );

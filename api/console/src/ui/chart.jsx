@@ -20,7 +20,7 @@ function showLast(plot) {
 
 function options(width, height, lines, {bars, format, tick}) {
   return {
-    width, height, cursor: {y: false, drag: {x: false, y: false}}, legend: {live: true}, hooks: {setCursor: [showLast], setData: [showLast]},
+    width, height, cursor: {y: false, drag: {x: true, y: false}}, legend: {live: true}, hooks: {setCursor: [showLast], setData: [showLast], setSelect: [(plot) => { plot.narrowed = plot.select.width > 0; }]},
     scales: {x: {time: false}, y: {range: (_u, _low, high) => [0, Math.max(high || 0, 1) * 1.05]}},
     axes: [axis({values: clock, space: 60, size: 26, incrs: [60, 300, 600, 900, 1800, 3600, 7200, 21600, 86400]}), axis({values: (_, ticks) => ticks.map(tick), size: 56, space: 34})],
     series: [
@@ -33,6 +33,7 @@ function options(width, height, lines, {bars, format, tick}) {
   };
 }
 
+// Dragging narrows the chart to the part that is dragged over, and a double click ends that.
 // times: seconds; lines: [{name, colour: '--chart', values}]
 export function Chart({times, lines, label, height = 120, bars = false, format = String, tick = format}) {
   const box = useRef();
@@ -55,6 +56,6 @@ export function Chart({times, lines, label, height = 120, bars = false, format =
       plot.current = null;
     };
   }, [lines.map((line) => line.name).join()]);
-  useEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
-  return <div class="chart" ref={box} role="img" aria-label={label} />;
+  useEffect(() => plot.current?.setData(data, !plot.current.narrowed), [JSON.stringify(data)]);
+  return <div class="chart" ref={box} role="img" aria-label={label} title="Drag to narrow, double-click for all" onDblClick={() => { plot.current.narrowed = false; }} />;
 }

@@ -73,7 +73,7 @@ export function Trouble({problem, shown, what = 'this page'}) {
 
 export function Loading({of}) {
   if (of.data || of.problem) return null;
-  return <p class="quiet" role="status">Loading…</p>;
+  return <div class="skeleton" role="status"><span>Loading…</span><i /><i /><i /></div>;
 }
 
 // Browsers offer the clipboard only to pages that came over TLS or from this machine; elsewhere the text is selected and copied as by a key.
