@@ -108,7 +108,7 @@ def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_held_job(console_o
     sign_in(console, tokens["admin"])
     console.browser.sees(css="tr:has-text('in.late') .flag:has-text('paused')")
     console.browser.sees(css="[aria-label='What is wrong'] .bad:has-text('dispatchers')")  # this database has none
-    console.browser.misses(css="[aria-label='What is wrong'] li:has-text('shard 0')")  # folded below its cause
+    console.browser.misses(css="[aria-label='What is wrong'] details li:has-text('shard 0')")  # folded below its cause
     console.browser.click(css="[aria-label='What is wrong'] summary:has-text('consequence')")
     console.browser.sees(css="[aria-label='What is wrong'] details li:has-text('shard 0')")
     console.is_sound()
