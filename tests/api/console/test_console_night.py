@@ -26,6 +26,7 @@ def test_a_finding_resumes_its_topic_and_opens_its_runbook_page_in_place(console
     assert console.view() == "#/overview"
     console.is_sound()
     console.browser.click(css=f"{finding} button:text-is('Resume {paused}')")
+    console.says("1 scheduled job can be dispatched again")
     console.answer("Resume")
     console.browser.misses(css=finding)
     assert api.get(f"/v1/topics/{paused}").json["paused"] is False

@@ -1,10 +1,12 @@
 // The findings of the API's doctor: what is wrong, what it means, what to do. A finding that another one causes is folded below its cause.
 // Shows nothing if the token may not read them.
 import {useState} from 'preact/hooks';
+import {get} from '../api.js';
 import {useMay} from '../caller.js';
 import {plural} from '../format.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
+import {say} from '../ui/dialog.jsx';
 import {Copy, Panel} from '../ui/parts.jsx';
 import {Runbook} from '../ui/runbook.jsx';
 import {advice, stepsOf} from '../words.js';
@@ -21,6 +23,15 @@ function Steps({text}) {
     : <span key={rest} class="step"><strong>{advice(rest)}</strong></span>));
 }
 
+// Asks with the number of jobs that are concerned, so it reads the topic first.
+async function askToPause(name, done) {
+  try {
+    pause(await get(`/v1/topics/${encodeURIComponent(name)}`), done);
+  } catch (problem) {
+    say(`The topic cannot be read: ${problem.lines.join(' · ')}`);
+  }
+}
+
 // What can be done from here: buttons for changes, links to the jobs that the finding is about.
 function Actions({finding: {finding, subject, runbook}, opened, open, done}) {
   const may = useMay()('admin');
@@ -29,7 +40,7 @@ function Actions({finding: {finding, subject, runbook}, opened, open, done}) {
   return (
     <div class="actions">
       {JOBS[finding] && <a class="button" href={href('jobs', {topic: subject, state: 'scheduled', due_to: 'now'})}>{JOBS[finding]}</a>}
-      {JOBS[finding] && may && <button type="button" class={resumes ? 'primary' : ''} onClick={() => pause({name: subject, paused: resumes}, done)}>{resumes ? 'Resume' : 'Pause'} {subject}</button>}
+      {JOBS[finding] && may && <button type="button" class={resumes ? 'primary' : ''} onClick={() => askToPause(subject, done)}>{resumes ? 'Resume' : 'Pause'} {subject}</button>}
       {finding === 'inbox-errors' && <a class="button" href={href('alerts')}>Alerts</a>}
       {page && <button type="button" aria-expanded={opened === page} onClick={() => open(opened === page ? null : page)}>{opened === page ? 'Close runbook' : 'Open runbook'}</button>}
     </div>
