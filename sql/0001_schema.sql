@@ -706,7 +706,7 @@ DELIMITER ;
 -- defines v_history 0885ce7c1ee4
 -- defines v_jobs 75f96fbaf218
 -- defines v_overdue 1dfa6dd521c2
--- defines v_backlog 3ea587c73554
+-- defines v_backlog 73f41cb2e25f
 -- defines v_shards 437a31cbd5f2
 -- defines v_in_flight 7113bb3e7086
 -- defines v_dead 8cde0c197f86

@@ -1,5 +1,6 @@
 -- Number of jobs per topic and state, from counts that each change keeps. Overdue jobs, and due jobs of paused topics
--- (`held`, which are not overdue), are counted by reading their rows.
+-- (`held`, which are not overdue), are counted by reading their rows. Their sums have names, because a dump of MySQL
+-- names them by their text otherwise, and MySQL loads no name of more than 64 characters.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_backlog AS
 SELECT
   u.topic,
@@ -22,9 +23,9 @@ FROM (
   SELECT h.topic, CAST(h.state AS CHAR CHARACTER SET utf8mb4), SUM(h.jobs), 0, NULL, 0 FROM history_counts h GROUP BY h.topic, h.state
   UNION ALL
   SELECT j.topic, CAST(j.state AS CHAR CHARACTER SET utf8mb4), 0,
-    SUM(j.state = 'dispatched' OR t.paused IS NULL OR NOT t.paused),
-    MIN(IF(j.next_at > 0 AND (j.state = 'dispatched' OR t.paused IS NULL OR NOT t.paused), j.next_at, NULL)),
-    SUM(j.state = 'scheduled' AND t.paused IS NOT NULL AND t.paused)
+    SUM(j.state = 'dispatched' OR t.paused IS NULL OR NOT t.paused) AS overdue,
+    MIN(IF(j.next_at > 0 AND (j.state = 'dispatched' OR t.paused IS NULL OR NOT t.paused), j.next_at, NULL)) AS first_at,
+    SUM(j.state = 'scheduled' AND t.paused IS NOT NULL AND t.paused) AS held
   FROM jobs j FORCE INDEX (due)
   LEFT JOIN topics t ON t.name = j.topic
   WHERE j.due_band IN (-1, 0, 1)
