@@ -65,6 +65,8 @@ def test_a_held_job_of_a_paused_topic_is_not_late(console, paused):
     console.open(f"#/jobs?topic={paused}&state=scheduled")
     console.browser.sees(css="td[data-label='Late by']:has-text('held')")
     assert console.browser.count(css="td[data-label='Late by'] .late") == 0
+    console.goto("#/jobs?state=scheduled&due_to=now")
+    console.browser.sees(css="nav.tabs a:has-text('Overdue'):has-text(' held')")
 
 
 def test_selected_jobs_are_moved_and_cancelled_together(console, api, held):

@@ -56,8 +56,8 @@ function useCounts({topic, cursor, state, due_to, ...others}) {
   const {data} = useLive(plain ? '/v1/overview' : null, 5000);
   const one = useLive(plain && topic ? `/v1/topics/${encodeURIComponent(topic)}` : null, 5000).data;
   if (!plain) return {};
-  const late = topic ? data?.topics.find((of) => of.topic === topic)?.overdue : data?.overdue.count;
-  return {Overdue: late, ...Object.fromEntries(TABS.slice(2).map(([name, {state: of}]) => [name, (topic ? one?.counts : data?.jobs)?.[of]]))};
+  const of = topic ? data?.topics.find(({topic: name}) => name === topic) : data && {overdue: data.overdue.count, held: data.held.count};
+  return {Overdue: of?.overdue, held: of?.held, ...Object.fromEntries(TABS.slice(2).map(([name, only]) => [name, (topic ? one?.counts : data?.jobs)?.[only.state]]))};
 }
 
 function Tabs({query}) {
@@ -70,6 +70,7 @@ function Tabs({query}) {
       {TABS.map(([name, of]) => (
         <a key={name} href={href('jobs', {...kept, ...of})} aria-current={name === at ? 'true' : undefined}>
           {name}{counts[name] !== undefined && <span class={`n ${counts[name] && {Overdue: 'late', Dead: 'bad'}[name] || ''}`}>{count(counts[name])}</span>}
+          {name === 'Overdue' && counts.held > 0 && <span class="n">and {count(counts.held)} held</span>}
         </a>
       ))}
     </nav>
