@@ -1,5 +1,5 @@
 // The API's words, explained for operators.
-import {duration} from './format.js';
+import {duration, moment} from './format.js';
 
 export const WAITING = {
   time: 'its time',
@@ -45,8 +45,10 @@ const DID = {cancel: 'cancelled', change: 'changed', run_now: 'run now', redrive
 
 export const didOf = (event) => DID[event.action] || event.action.replaceAll('_', ' ');
 
-// [member, before, after] of what an event changed, as text.
+const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+
+// [member, before, after] of what an event changed, as text: times in the reader's zone, everything else as JSON.
 export function changesOf({before, after}) {
-  const text = (of, name) => JSON.stringify(of?.[name] ?? null);
+  const text = (of, name) => (TIME.test(of?.[name]) ? moment(of[name]) : JSON.stringify(of?.[name] ?? null));
   return Object.keys(after || {}).map((name) => [name, text(before, name), text(after, name)]).filter(([, was, is]) => was !== is);
 }

@@ -15,6 +15,7 @@ def test_events_show_who_did_what_and_link_to_the_job(console, api, held):
     console.press_button("Filter")
     console.browser.sees(css="tr:has-text('cancelled'):has-text('state: \"scheduled\" → \"cancelled\"')")
     console.browser.sees(css="tr:has-text('changed'):has-text('ack_timeout: ')")
+    console.browser.sees(css=f"tr:has-text('cancelled'):has-text('next_at: {job['run_at'].replace('T', ' ').removesuffix('Z')} →')")
     console.is_sound()
     console.browser.fill(label="From", value="+1h")
     console.press_button("Filter")
