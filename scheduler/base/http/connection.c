@@ -59,17 +59,6 @@ static void flush_output(struct dt_conn *conn, bool more)
     }
 }
 
-/* Returns the date for the header Date. */
-static const char *date_of_second(struct dt_conns *conns)
-{
-    const int64_t real_ms = dt_clock_real_ms(conns->loop.clock);
-    if (real_ms / 1000 != conns->date_s) {
-        conns->date_s = real_ms / 1000;
-        dt_reply_date(real_ms, conns->date);
-    }
-    return conns->date;
-}
-
 /* Begins a turn if the owner calls outside of a turn. Returns true if it began one. */
 static bool begin_turn(struct dt_conn *conn)
 {
@@ -109,10 +98,8 @@ static void send_body(struct dt_conn *conn, struct dt_strbuf *body)
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
 {
     struct dt_strbuf *body = reply->body;
-    const size_t length = body ? body->n : 0;
     const struct dt_head *head = &conn->frames.head;
-    const bool has_body = length && !conn->bare && !dt_reply_is_bare(reply->status);
-    const char *date = date_of_second(conn->conns);
+    const bool has_body = body && body->n && !conn->bare && !dt_reply_is_bare(reply->status);
     dt_assert(conn->request && !conn->answered);
     conn->answered = true;
     conn->waiting = false;
@@ -120,7 +107,7 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
     if (conn->parent && !conn->sock.broken) {
         struct dt_strbuf text = {0};
         conn->closing |= !dt_conn_may_drop(conn);
-        dt_reply_add_head(&text, reply, length, NULL, date);
+        dt_conn_add_head(conn, &text, reply, NULL);
         dt_h2_answer(conn, &text, has_body ? body : NULL);
         dt_strbuf_clear(&text);
         return;
@@ -129,7 +116,7 @@ void dt_conn_answer(dt_conn *conn, struct dt_reply *reply)
         const char *connection = head->old ? "keep-alive" : NULL; /* says whether the connection stays open */
         conn->closing |= reply->close || head->close || (head->old && !head->keep) || !dt_conn_may_drop(conn) ||
                          atomic_load_explicit(&conn->conns->stage, memory_order_relaxed) != DT_CONNS_OPEN;
-        dt_reply_add_head(output_buffer_of(conn), reply, length, conn->closing ? "close" : connection, date);
+        dt_conn_add_head(conn, output_buffer_of(conn), reply, conn->closing ? "close" : connection);
         if (has_body)
             send_body(conn, body);
     }

@@ -27,7 +27,6 @@
 #include "base/status.h"
 #include "loop.h"
 #include "parse.h"
-#include "reply.h"
 #include "tls_files.h"
 
 typedef struct dt_conns dt_conns;
@@ -138,5 +137,16 @@ void dt_conn_listen(dt_conn *conn);
 void dt_conn_wait(dt_conn *conn);
 void dt_conn_go_on(dt_conn *conn);
 
+/* A response to a request. The slices are borrowed for the call that gets the response. */
+struct dt_reply {
+    int status;             /* HTTP status, at least 200 */
+    const char *type;       /* value of Content-Type; NULL: no such header */
+    struct dt_str headers;  /* further header lines, each with CRLF */
+    struct dt_strbuf *body; /* NULL: no body. If the body is large, its memory is taken, and the buffer becomes empty */
+    bool close;             /* close the connection after the response */
+};
+
+/* Adds a line to the headers of a response. */
+void dt_reply_add_header(struct dt_strbuf *out, struct dt_str name, struct dt_str value);
 /* Answers the current request, once. Drops the rest of its body, or closes the connection if the rest is large. */
 void dt_conn_answer(dt_conn *conn, struct dt_reply *reply);

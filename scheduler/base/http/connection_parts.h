@@ -10,6 +10,7 @@
 #define DT_CONN_DROPPED   ((size_t)64 * 1024) /* most bytes of a body that are dropped after a response */
 #define DT_CONN_GREETINGS 4                   /* most handshakes in a round: each takes a millisecond */
 #define DT_CONN_LISTENERS 16
+#define DT_CONN_DATE      30           /* bytes of a date as text, including the terminating zero */
 #define DT_H2_PREFACE     ((size_t)24) /* length of the preface, with which every client of HTTP/2 begins */
 
 /* What a connection waits for. If connections must be closed to make room, they are chosen in this order. */
@@ -33,9 +34,9 @@ struct dt_conn_queue {
 
 struct dt_conn_listener {
     struct dt_evsource source;
+    struct dt_conns *conns;
     dt_tls_files *files;
     int fd;
-    bool ready;
 };
 
 struct dt_conns {
@@ -58,8 +59,8 @@ struct dt_conns {
     struct dt_conn_listener listeners[DT_CONN_LISTENERS];
     char *in;             /* buffer of DT_CONN_IN bytes */
     struct dt_strbuf out; /* responses of the turn */
-    int64_t date_s;
-    char date[DT_REPLY_DATE];
+    time_t date_s;
+    char date[DT_CONN_DATE];
 };
 
 struct dt_conn {
@@ -130,6 +131,11 @@ static inline size_t dt_conn_unsent(const struct dt_conn *conn)
 {
     return conn->out.n - conn->out_at;
 }
+/* Returns whether responses of this status have neither a body nor a length. */
+static inline bool dt_reply_is_bare(int status)
+{
+    return status == 204 || status == 304;
+}
 /* Returns whether the rest of the request's body is known to be short. */
 static inline bool dt_conn_may_drop(const struct dt_conn *conn)
 {
@@ -156,6 +162,9 @@ bool dt_conn_owes_continue(struct dt_conn *conn);
 /* Refuses the current request, or bytes that are not a request. If no response was sent yet, the owner sends one. */
 void dt_conn_refuse(struct dt_conn *conn, int status, const char *detail);
 void dt_conn_end_request(struct dt_conn *conn, bool sent);
+/* Adds the head of a response, including its empty line. connection: value of the header Connection, or NULL. */
+void dt_conn_add_head(struct dt_conn *conn, struct dt_strbuf *out, const struct dt_reply *reply,
+                      const char *connection);
 
 /* ---- connection.c: turns ---- */
 

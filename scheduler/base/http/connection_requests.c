@@ -1,10 +1,11 @@
 /*
- * What HTTP/1 connections and HTTP/2 streams have in common: the queue of what each waits for, and a request from its
- * head to its end. Does not know how bytes are sent and received.
+ * What HTTP/1 connections and HTTP/2 streams have in common: the queue of what each waits for, a request from its head
+ * to its end, and the head of a response. Does not know how bytes are sent and received.
  *
  * Invariants: an open connection or stream is in exactly one queue, ordered by when its wait began; `n` is the sum of
  * the queues' lengths. A closed one is in no queue.
  */
+#include <time.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -165,4 +166,84 @@ void dt_conn_end_request(struct dt_conn *conn, bool sent)
     conn->served = true;
     if (conn->conns->events.ended)
         conn->conns->events.ended(conn, sent);
+}
+
+/* ---- the head of a response ---- */
+
+static const struct {
+    int status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {207, "Multi-Status"},
+    {304, "Not Modified"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {410, "Gone"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {422, "Unprocessable Content"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {503, "Service Unavailable"},
+    {505, "HTTP Version Not Supported"},
+};
+
+void dt_reply_add_header(struct dt_strbuf *out, struct dt_str name, struct dt_str value)
+{
+    dt_strbuf_add(out, name.p, name.n);
+    dt_strbuf_adds(out, ": ");
+    dt_strbuf_add(out, value.p, value.n);
+    dt_strbuf_adds(out, "\r\n");
+}
+
+/* Returns the date for the header Date, like "Sun, 06 Nov 1994 08:49:37 GMT". */
+static const char *date_of_second(struct dt_conns *conns)
+{
+    const time_t now_s = (time_t)(dt_clock_real_ms(conns->loop.clock) / 1000);
+    struct tm utc;
+    if (now_s != conns->date_s) {
+        conns->date_s = now_s;
+        if (!gmtime_r(&now_s, &utc) || strftime(conns->date, DT_CONN_DATE, "%a, %d %b %Y %H:%M:%S GMT", &utc) == 0)
+            conns->date[0] = '\0';
+    }
+    return conns->date;
+}
+
+void dt_conn_add_head(struct dt_conn *conn, struct dt_strbuf *out, const struct dt_reply *reply, const char *connection)
+{
+    const char *date = date_of_second(conn->conns);
+    const char *reason = "Status"; /* reason phrase; clients use only the number */
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (reasons[i].status == reply->status)
+            reason = reasons[i].reason;
+    dt_strbuf_adds(out, "HTTP/1.1 ");
+    dt_strbuf_add_i64(out, reply->status);
+    dt_strbuf_addc(out, ' ');
+    dt_strbuf_adds(out, reason);
+    dt_strbuf_adds(out, "\r\n");
+    if (date[0])
+        dt_reply_add_header(out, DT_STR_LIT("Date"), dt_str(date));
+    if (connection)
+        dt_reply_add_header(out, DT_STR_LIT("Connection"), dt_str(connection));
+    if (!dt_reply_is_bare(reply->status)) {
+        dt_strbuf_adds(out, "Content-Length: ");
+        dt_strbuf_add_i64(out, reply->body ? (int64_t)reply->body->n : 0);
+        dt_strbuf_adds(out, "\r\n");
+    }
+    if (reply->type)
+        dt_reply_add_header(out, DT_STR_LIT("Content-Type"), dt_str(reply->type));
+    dt_strbuf_add(out, reply->headers.p, reply->headers.n);
+    dt_strbuf_adds(out, "\r\n");
 }

@@ -224,10 +224,15 @@ void dt_conns_share(dt_conns *conns, dt_conns *with)
     with->peer = next;
 }
 
-static void accept_connections(dt_conns *conns, const struct dt_conn_listener *listener)
+/* Accepts connections. events: those of epoll; 0: at the end of the round. */
+static void accept_connections(void *owner, uint32_t events)
 {
+    struct dt_conn_listener *listener = owner;
+    dt_conns *conns = listener->conns;
+    if (events)
+        dt_evloop_again(&conns->loop, &listener->source);
     const struct timespec moment = {0, 10 * 1000000};
-    for (int i = 0; i < ACCEPTS; i++) {
+    for (int i = 0; !events && i < ACCEPTS; i++) {
         struct sockaddr_storage address;
         socklen_t n = sizeof(address);
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -249,17 +254,12 @@ static void accept_connections(dt_conns *conns, const struct dt_conn_listener *l
     }
 }
 
-static void on_listener_ready(void *listener, uint32_t)
-{
-    ((struct dt_conn_listener *)listener)->ready = true;
-}
-
 dt_status dt_conns_listen(dt_conns *conns, int fd, dt_tls_files *files, struct dt_error *err)
 {
     dt_assert_cmp(conns->n_listeners, <, DT_CONN_LISTENERS);
     struct dt_conn_listener *listener = &conns->listeners[conns->n_listeners];
-    *listener = (struct dt_conn_listener){.files = files, .fd = fd};
-    listener->source = (struct dt_evsource){.ready = on_listener_ready, .owner = listener};
+    *listener = (struct dt_conn_listener){.conns = conns, .files = files, .fd = fd};
+    listener->source = (struct dt_evsource){.ready = accept_connections, .owner = listener};
     if (!dt_evloop_watch(&conns->loop, fd, &listener->source, EPOLLIN | EPOLLEXCLUSIVE))
         return dt_fail(err, DT_SYSTEM, "cannot wait for connections (epoll)");
     conns->n_listeners++;
@@ -323,11 +323,6 @@ void dt_conns_round(dt_conns *conns)
 {
     const int64_t next_us = close_late_connections(conns);
     dt_evloop_round(&conns->loop, next_us);
-    for (size_t i = 0; i < conns->n_listeners; i++)
-        if (conns->listeners[i].ready) {
-            conns->listeners[i].ready = false;
-            accept_connections(conns, &conns->listeners[i]);
-        }
     const int stage = atomic_load(&conns->stage);
     if (stage != DT_CONNS_OPEN)
         apply_shutdown_stage(conns, stage);

@@ -17,7 +17,6 @@
 
 #include "base/http/connection.h"
 #include "base/http/loop.h"
-#include "base/http/reply.h"
 
 static int64_t mono_us;
 
