@@ -22,7 +22,6 @@
 #include "features/clock/clock.h"
 #include "features/doctor/process_findings.h"
 #include "features/features.h"
-#include "http/http_listen.h"
 #include "http/http_server.h"
 #include "index/index.h"
 #include "intake/batch.h"

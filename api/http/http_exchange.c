@@ -125,7 +125,7 @@ static void free_exchange(struct dt_exchange *e)
     dt_arena_clear(&e->req.arena);
     dt_strbuf_clear(&e->req.out);
     dt_strbuf_clear(&e->body);
-    dt_strbuf_clear(&e->headers);
+    dt_strbuf_clear(&e->req.headers);
     free(e);
 }
 
@@ -151,15 +151,8 @@ static struct dt_exchange *acquire_exchange(struct dt_http_thread *thread, dt_co
         return NULL;
     thread->n_exchanges += !thread->spare;
     thread->spare = e->next;
-    struct dt_strbuf out = e->req.out;
-    struct dt_strbuf body = e->body;
-    struct dt_strbuf headers = e->headers;
-    struct dt_arena arena = e->req.arena;
-    memset(e, 0, offsetof(struct dt_exchange, id));
-    e->req.out = out;
-    e->body = body;
-    e->headers = headers;
-    e->req.arena = arena;
+    memset(&e->req, 0, offsetof(struct dt_request, arena));
+    memset(&e->thread, 0, offsetof(struct dt_exchange, id) - offsetof(struct dt_exchange, thread));
     dt_hold_init(&e->req.hold, api->memory);
     e->thread = thread;
     e->conn = conn;
@@ -204,6 +197,7 @@ static void release_exchange(struct dt_exchange *e)
     dt_arena_reset(&e->req.arena);
     dt_strbuf_reset(&e->body);
     dt_strbuf_reset(&e->req.out);
+    dt_strbuf_reset(&e->req.headers);
     if (e->thread->n_exchanges > SPARE || count_charged_bytes(e)) {
         free_exchange(e);
         return;
@@ -268,21 +262,15 @@ static void replace_answer_without_memory(struct dt_request *req, bool may_have_
 static void send_answer(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
-    bool caches = false;
     if (req->status == 0)
         dt_request_refuse(req, DT_PROBLEM_INTERNAL, "the request got no response");
     else if (req->out.failed)
         replace_answer_without_memory(req, req->status < 400 || req->status >= 500);
     if (!dt_hold_exactly(&req->hold, count_charged_bytes(e)) && req->status != 503)
         replace_answer_without_memory(req, req->status < 400);
-    dt_strbuf_reset(&e->headers);
-    for (unsigned i = 0; i < req->n_headers; i++) {
-        caches |= dt_str_is(req->headers[i].name, "Cache-Control");
-        dt_reply_add_header(&e->headers, req->headers[i].name, req->headers[i].value);
-    }
     struct dt_reply reply = {
         .status = req->status, .type = req->out.n ? req->reply_type : NULL, .body = &req->out, .close = req->close};
-    answer(e->conn, &reply, &e->headers, e->id, caches);
+    answer(e->conn, &reply, &req->headers, e->id, req->caches);
 }
 
 /* ---- detached answers ---- */

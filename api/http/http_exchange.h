@@ -12,12 +12,12 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "api.h"
 #include "base/addresses.h"
 #include "base/http/connection.h"
 #include "base/thread.h"
-#include "http_listen.h"
 #include "http_server.h"
 #include "request/request.h"
 
@@ -30,6 +30,20 @@ struct dt_http_thread {
     struct dt_thread thread;
     struct dt_exchange *spare; /* spare exchanges, linked by `next` */
     size_t n_exchanges;        /* number of exchanges, including the spare ones */
+};
+
+/* A bound, listening, non-blocking socket. */
+struct dt_listener {
+    int fd;
+    bool tls;
+    struct dt_listen on; /* address; if its port was 0, the port that the kernel chose */
+    dev_t device;        /* device and inode of a Unix socket's file, so that only this file is removed */
+    ino_t inode;
+};
+
+struct dt_listeners {
+    struct dt_listener v[DT_LISTENERS_MAX];
+    size_t n;
 };
 
 struct dt_http {
@@ -72,7 +86,6 @@ struct dt_exchange {
     struct dt_str query;     /* query as it was sent, still encoded */
     char id[DT_REQUEST_ID_MAX + 1];
     struct dt_strbuf body;
-    struct dt_strbuf headers; /* headers of the answer */
 };
 
 /* Reads the headers into the request, and checks the head. If the request has several faults, the order of the checks

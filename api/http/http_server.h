@@ -6,12 +6,19 @@
  */
 #pragma once
 
+#include "base/config.h"
 #include "base/status.h"
 #include "request/router.h"
 
 struct dt_api;
 
 typedef struct dt_http dt_http;
+
+/* Sets *local to whether the list names only addresses of the loopback (including "localhost") and Unix sockets.
+ * INVALID: an element is no address; *local is unchanged. */
+dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err);
+/* Returns whether the configuration has a listener that uses TLS. */
+bool dt_http_wants_tls(const struct dt_config *config);
 
 /* Answers every suspended request whose deadline has passed. Called several times a second while there are connections;
  * must not block on anything but the locks of queues. */

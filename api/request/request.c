@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/fail_point.h"
 #include "base/http/callback_rules.h"
+#include "base/http/connection.h"
 
 #define NAME_MAX_BYTES 253 /* maximal bytes of a DNS name */
 /* charges for large bodies, batches and pages (bulk) leave 1/BULK_LEAVES of the budget for other requests */
@@ -28,12 +29,10 @@ struct dt_str dt_request_query(const struct dt_request *req, const char *name)
 
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value)
 {
-    if (req->n_headers == DT_REQUEST_HEADER_MAX)
+    if (!value.p)
         return;
-    struct dt_str copy = dt_arena_copy(&req->arena, value);
-    if (!copy.p)
-        return;
-    req->headers[req->n_headers++] = (struct dt_pair){dt_str(name), copy};
+    req->caches |= strcmp(name, "Cache-Control") == 0;
+    dt_reply_add_header(&req->headers, dt_str(name), value);
 }
 
 enum dt_next dt_request_no_room(struct dt_request *req)

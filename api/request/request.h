@@ -83,9 +83,8 @@ void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n);
 
 struct dt_api;
 
-#define DT_REQUEST_QUERY_MAX  32
-#define DT_REQUEST_HEADER_MAX 8
-#define DT_REQUEST_ID_MAX     128
+#define DT_REQUEST_QUERY_MAX 32
+#define DT_REQUEST_ID_MAX    128
 /* Bytes of body, answer and arena that each request may have without a charge. */
 #define DT_REQUEST_FREE ((size_t)16 * 1024)
 
@@ -114,15 +113,13 @@ struct dt_request {
     int64_t started_us, deadline_us; /* monotonic */
 
     /* Outputs. */
-    int status;                                    /* HTTP status; 0: not answered yet */
-    const char *reply_type;                        /* Content-Type, static text; at first application/json */
-    struct dt_strbuf out;                          /* the answer's body */
-    struct dt_pair headers[DT_REQUEST_HEADER_MAX]; /* headers that dt_request_header added */
-    unsigned n_headers;
-    bool close;   /* close the connection after the answer */
-    bool walled;  /* the handler has asked which topics the caller may see */
-    bool foreign; /* the handler found a row of a topic that the caller may not see */
-    bool changed; /* the request has changed something: a later refusal says that the outcome is unknown */
+    int status;             /* HTTP status; 0: not answered yet */
+    const char *reply_type; /* Content-Type, static text; at first application/json */
+    bool caches;            /* one of the headers is Cache-Control */
+    bool close;             /* close the connection after the answer */
+    bool walled;            /* the handler has asked which topics the caller may see */
+    bool foreign;           /* the handler found a row of a topic that the caller may not see */
+    bool changed;           /* the request has changed something: a later refusal says that the outcome is unknown */
 
     /* Set by the handler. Called once on the HTTP thread, after the next resume. NULL: the server sends the answer
      * after the resume. */
@@ -130,9 +127,8 @@ struct dt_request {
     /* Called when the answer was sent or the client has disconnected; never while the request is suspended. */
     void (*cleanup)(struct dt_request *req);
     void *state;
-    bool reads_much;       /* set before submitting to a worker, if MySQL may read very many rows (workers.h) */
-    struct dt_arena arena; /* reset after the answer was sent */
-    struct dt_hold hold;   /* memory that is charged to the budget until the request ends */
+    bool reads_much;     /* set before submitting to a worker, if MySQL may read very many rows (workers.h) */
+    struct dt_hold hold; /* memory that is charged to the budget until the request ends */
 
     /* Used by workers.c while the request is queued. */
     struct {
@@ -141,12 +137,17 @@ struct dt_request {
         int64_t at_us; /* mono: when the request was queued; if it is put off: when it runs again */
         bool is_long;
     } work;
+
+    /* Memory that is emptied after the answer was sent, and that a later request reuses. */
+    struct dt_arena arena;
+    struct dt_strbuf out;     /* the answer's body */
+    struct dt_strbuf headers; /* header lines of the answer, each with CRLF (dt_request_header) */
 };
 
 /* Returns the value of a query parameter; absent (.p NULL) if the query does not have it. */
 struct dt_str dt_request_query(const struct dt_request *req, const char *name);
-/* Adds a response header, except X-Request-Id and Content-Type, which the server adds. name is static text; the value
- * is copied. The header is left out beyond DT_REQUEST_HEADER_MAX, or if memory runs out. */
+/* Adds a response header, except X-Request-Id and Content-Type, which the server adds. An absent value is left out. If
+ * memory runs out, the answer has no headers. */
 void dt_request_header(struct dt_request *req, const char *name, struct dt_str value);
 
 /* Charges bytes to the budget; a handler calls it before it allocates, on the thread that owns the request. False: the

@@ -189,6 +189,7 @@ static void request_clear(struct dt_request *req)
     if (req->cleanup)
         req->cleanup(req);
     dt_strbuf_clear(&req->out);
+    dt_strbuf_clear(&req->headers);
     dt_arena_clear(&req->arena);
     dt_hold_less(&req->hold, DT_HOLD_ALL);
 }

@@ -204,6 +204,7 @@ static inline void request_clear(struct dt_request *req)
 {
     dt_hold_less(&req->hold, DT_HOLD_ALL);
     dt_strbuf_clear(&req->out);
+    dt_strbuf_clear(&req->headers);
     dt_arena_clear(&req->arena);
 }
 

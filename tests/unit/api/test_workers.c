@@ -224,6 +224,7 @@ static void drop(void)
         struct call *call = &rig->calls[i];
         assert_int_equal(call->resumed, call->suspended && !call->handed_on);
         dt_strbuf_clear(&call->req.out);
+        dt_strbuf_clear(&call->req.headers);
         dt_arena_clear(&call->req.arena);
     }
     pthread_mutex_destroy(&rig->lock);
