@@ -82,12 +82,6 @@ static void on_refused(dt_conn *conn, int status, const char *detail)
     send_answer(conn, status, &text, true);
 }
 
-static void serve_metrics(void *arg)
-{
-    const dt_metrics_server *server = arg;
-    dt_conns_run(server->conns);
-}
-
 /* Opens a listening socket. Returns -1 if that fails. */
 static int open_listener(const struct sockaddr_storage *address)
 {
@@ -147,7 +141,7 @@ dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *b
                                      (unsigned)port, strerror(errno));
     DT_THEN(status, dt_conns_new(&rules, &events, NULL, dt_clock_system(), &server->conns, err));
     DT_THEN(status, dt_conns_listen(server->conns, server->listener, NULL, err));
-    DT_THEN(status, dt_thread_start(&server->thread, "metrics", serve_metrics, server, err));
+    DT_THEN(status, dt_thread_start(&server->thread, "metrics", dt_conns_run, server->conns, err));
     if (status != DT_OK) {
         dt_metrics_server_stop(server);
         return status;

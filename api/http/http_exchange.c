@@ -169,12 +169,11 @@ static struct dt_exchange *acquire_exchange(struct dt_http_thread *thread, dt_co
 /* Logs the request at DEBUG, with the client's address, so that an operator can find out which client sent it. */
 static void log_request(const struct dt_exchange *e, int64_t us)
 {
-    unsigned char peer[DT_ADDRESS_BYTES];
     char client[DT_ADDRESS_TEXT];
     const struct dt_forwarded said = {e->forwarded, e->thread->http->forwarded};
     if (!dt_log_enabled(DT_LOG_DEBUG))
         return;
-    dt_client_address(&e->thread->http->proxies, dt_conn_address(e->conn, peer) ? peer : NULL, said, client);
+    dt_client_address(&e->thread->http->proxies, dt_conn_address(e->conn), said, client);
     DT_LOG(DEBUG, "http", "request", DT_S("client", client), DT_S("id", e->id), DT_I("status", e->req.status),
            DT_I("ms", us / 1000));
 }

@@ -213,12 +213,6 @@ static size_t raise_descriptor_limit(void)
     return (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;
 }
 
-static void run_http_thread(void *arg)
-{
-    const struct dt_http_thread *thread = arg;
-    dt_conns_run(thread->conns);
-}
-
 static dt_status prepare_thread(struct dt_http *http, const struct dt_conn_rules *rules, struct dt_error *err)
 {
     struct dt_http_thread *thread = &http->threads[http->n_threads];
@@ -255,7 +249,7 @@ static dt_status start_threads(struct dt_http *http, struct dt_error *err)
     while (status == DT_OK && http->n_threads < threads)
         status = prepare_thread(http, &rules, err);
     for (size_t i = 0; status == DT_OK && i < threads; i++)
-        status = dt_thread_start(&http->threads[i].thread, "http", run_http_thread, &http->threads[i], err);
+        status = dt_thread_start(&http->threads[i].thread, "http", dt_conns_run, http->threads[i].conns, err);
     return status;
 }
 

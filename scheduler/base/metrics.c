@@ -166,11 +166,20 @@ dt_metric *dt_histogram_count(const char *name, const char *help, const char *la
     return find_or_add(COUNTS, name, help, labels);
 }
 
+static void add_to_value(dt_metric *metric, double v)
+{
+    uint64_t seen = atomic_load_explicit(&metric->value, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&metric->value, &seen, bits_of(double_of(seen) + v),
+                                                  memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
 void dt_metric_add(dt_metric *metric, int64_t n)
 {
-    if (!metric || metric->kind != COUNTER || n < 0)
-        return;
-    atomic_fetch_add_explicit(&metric->count, n, memory_order_relaxed);
+    if (metric && metric->kind == GAUGE)
+        add_to_value(metric, (double)n);
+    else if (metric && metric->kind == COUNTER && n >= 0)
+        atomic_fetch_add_explicit(&metric->count, n, memory_order_relaxed);
 }
 
 void dt_metric_set(dt_metric *metric, double v)
@@ -189,10 +198,7 @@ void dt_metric_observe(dt_metric *metric, double v)
     while (i < count_bucket_bounds(metric->kind) && v > bounds[i])
         i++;
     atomic_fetch_add_explicit(&metric->buckets[i], 1, memory_order_relaxed);
-    uint64_t seen = atomic_load_explicit(&metric->value, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&metric->value, &seen, bits_of(double_of(seen) + v),
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
+    add_to_value(metric, v);
 }
 
 double dt_metric_value(const dt_metric *metric)

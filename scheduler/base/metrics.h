@@ -15,7 +15,7 @@ dt_metric *dt_histogram(const char *name, const char *help, const char *labels);
 /* Registers a histogram of counts (batch sizes): powers of two from 1 to 65,536. */
 dt_metric *dt_histogram_count(const char *name, const char *help, const char *labels);
 
-void dt_metric_add(dt_metric *metric, int64_t n);    /* adds n to a counter */
+void dt_metric_add(dt_metric *metric, int64_t n);    /* adds n to a counter or gauge; a counter never decreases */
 void dt_metric_set(dt_metric *metric, double v);     /* sets a gauge */
 void dt_metric_observe(dt_metric *metric, double v); /* adds an observation to a histogram: seconds or a count */
 /* Returns the value of a counter or gauge, or the number of observations of a histogram. */

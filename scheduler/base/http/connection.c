@@ -187,7 +187,7 @@ static bool parse_bytes(struct dt_conn *conn, struct dt_str *text)
         *text = (struct dt_str){text->p + n, text->n - n};
         if (frames->next == DT_FRAME_REFUSED) {
             if (!conn->served)
-                DT_CONN_COUNT(conn->conns, refused);
+                dt_metric_add(conn->conns->rules.meters->refused, 1);
             dt_conn_refuse(conn, frames->head.status, frames->head.detail);
         } else if (frames->heads != heads)
             dt_conn_begin_request(conn);
@@ -253,16 +253,16 @@ static bool continue_handshake(struct dt_conn *conn)
     switch (result) {
     case DT_SOCK_GREETED:
     case DT_SOCK_GREETED_H2:
-        DT_CONN_COUNT(conn->conns, greeted);
+        dt_metric_add(conn->conns->rules.meters->greeted, 1);
         if (result == DT_SOCK_GREETED_H2)
             dt_h2_begin(conn);
         return true;
     case DT_SOCK_NOT_TLS:
-        DT_CONN_COUNT(conn->conns, no_tls);
+        dt_metric_add(conn->conns->rules.meters->no_tls, 1);
         dt_conn_refuse(conn, DT_HEAD_MALFORMED, "this port requires TLS: use https");
         return true;
     case DT_SOCK_FAILED:
-        DT_CONN_COUNT(conn->conns, not_greeted);
+        dt_metric_add(conn->conns->rules.meters->not_greeted, 1);
         conn->closing = true;
         return false;
     case DT_SOCK_GREETING:
@@ -283,11 +283,8 @@ static void run_turn(struct dt_conn *conn)
     if (conn->held.n)
         memcpy(conns->in, conn->held.p, conn->held.n);
     while (goes_on) {
-        const bool preface = !conn->h2 && !conn->http1 && text.n && dt_h2_may_begin(text);
-        conn->http1 |= text.n && !preface;
-        if (preface && text.n >= DT_H2_PREFACE)
-            dt_h2_begin(conn);
-        const bool stopped = conn->h2 ? dt_h2_pass(conn, &text) : !preface && parse_bytes(conn, &text);
+        const bool decided = conn->http1 || conn->h2 || dt_h2_decide(conn, text);
+        const bool stopped = conn->h2 ? dt_h2_pass(conn, &text) : decided && parse_bytes(conn, &text);
         if (dt_conn_owes_continue(conn))
             dt_strbuf_adds(output_buffer_of(conn), "HTTP/1.1 100 Continue\r\n\r\n");
         flush_output(conn, false);

@@ -40,14 +40,13 @@ struct dt_conn_rules {
     int64_t idle_us; /* longest time between two requests; after it, the connection is closed */
     int64_t body_us; /* time for a body, without the time that the owner takes; a late client gets 408 */
     int64_t send_us; /* time in which the client must read a response; after it, the connection is closed */
-    const struct dt_networks *proxies; /* addresses that may exceed half of `crowd`; NULL: none */
-    struct dt_conn_meters *meters;     /* counters and gauges of the connections; NULL: nothing is counted */
+    const struct dt_networks *proxies;   /* addresses that may exceed half of `crowd`; NULL: none */
+    const struct dt_conn_meters *meters; /* counters and gauges of the connections; NULL: nothing is counted */
 };
 
-/* Counters of a server, shared by all of its threads. */
+/* Counters and gauges of a server, shared by all of its threads. */
 struct dt_conn_meters {
-    _Atomic int64_t open, waiting, secure;
-    dt_metric *open_gauge, *waiting_gauge, *secure_gauge;
+    dt_metric *open, *waiting, *secure;                   /* numbers of connections */
     dt_metric *late, *crowded, *refused;                  /* why connections ended before a request was served */
     dt_metric *flooded;                                   /* HTTP/2 connections ended for too many frames */
     dt_metric *greeted, *no_tls, *not_greeted, *deserted; /* results of TLS handshakes */
@@ -102,8 +101,8 @@ bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, soc
                     bool later);
 /* Runs one round: sleeps until an event occurs, and handles it. */
 void dt_conns_round(dt_conns *conns);
-/* Runs rounds until the stage is DT_CONNS_STOP. */
-void dt_conns_run(dt_conns *conns);
+/* Runs rounds until the stage is DT_CONNS_STOP. conns: a dt_conns; this is the function of a thread. */
+void dt_conns_run(void *conns);
 /* Enters a later stage of ending the connections (enum dt_conns_stage). Any thread may call it. */
 void dt_conns_enter(dt_conns *conns, enum dt_conns_stage stage);
 /* Called if the owner has no memory for a request. In this round, closes connections whose clients do not read their
@@ -121,8 +120,8 @@ void dt_conn_meters_init(struct dt_conn_meters *meters);
 
 void *dt_conn_own(dt_conn *conn);
 void *dt_conn_arg(const dt_conn *conn); /* `arg` of dt_conns_new */
-/* Returns the client's address. Returns false if the connection is on a Unix socket. */
-bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES]);
+/* Returns the client's address (DT_ADDRESS_BYTES), or NULL if the connection is on a Unix socket. */
+const unsigned char *dt_conn_address(const dt_conn *conn);
 /* Returns a descriptor that may only be polled, to notice while the owner has the request that the client closes its
  * side. -1: no descriptor is available. */
 int dt_conn_fd(dt_conn *conn);

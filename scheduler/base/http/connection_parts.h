@@ -10,8 +10,7 @@
 #define DT_CONN_DROPPED   ((size_t)64 * 1024) /* most bytes of a body that are dropped after a response */
 #define DT_CONN_GREETINGS 4                   /* most handshakes in a round: each takes a millisecond */
 #define DT_CONN_LISTENERS 16
-#define DT_CONN_DATE      30           /* bytes of a date as text, including the terminating zero */
-#define DT_H2_PREFACE     ((size_t)24) /* length of the preface, with which every client of HTTP/2 begins */
+#define DT_CONN_DATE      30 /* bytes of a date as text, including the terminating zero */
 
 /* What a connection waits for. If connections must be closed to make room, they are chosen in this order. */
 enum dt_wait {
@@ -104,19 +103,6 @@ struct dt_conn {
     _Alignas(max_align_t) char own[];
 };
 
-/* Adds to a gauge of the server. Does nothing if the connections are not counted (`meters` of the rules is NULL). */
-#define DT_CONN_GAUGE(conns, what, by)                                                                                 \
-    do {                                                                                                               \
-        struct dt_conn_meters *m = (conns)->rules.meters;                                                              \
-        if (m)                                                                                                         \
-            dt_metric_set(m->what##_gauge, (double)(atomic_fetch_add(&m->what, (by)) + (by)));                         \
-    } while (0)
-#define DT_CONN_COUNT(conns, what)                                                                                     \
-    do {                                                                                                               \
-        if ((conns)->rules.meters)                                                                                     \
-            dt_metric_add((conns)->rules.meters->what, 1);                                                             \
-    } while (0)
-
 static inline struct dt_conn *dt_conn_base(struct dt_conn *conn)
 {
     return conn->parent ? conn->parent : conn;
@@ -185,10 +171,10 @@ void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail);
  * has no streams.
  */
 
-/* Returns whether the text is the beginning of the preface, as far as it has arrived. */
-bool dt_h2_may_begin(struct dt_str text);
 /* Makes the connection use HTTP/2. The preface must not have been parsed yet. */
 void dt_h2_begin(struct dt_conn *conn);
+/* Decides by the first bytes of a connection which version it uses. Returns false if these bytes do not suffice. */
+bool dt_h2_decide(struct dt_conn *conn, struct dt_str text);
 /* Accepts NULL. */
 void dt_h2_free(struct dt_h2 *h2);
 /* In a turn of the connection: passes the bytes that were read to libnghttp2. If all earlier responses were sent, adds

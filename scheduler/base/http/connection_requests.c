@@ -25,7 +25,7 @@ static void leave_queue(struct dt_conn *conn)
     queue->n--;
     conn->conns->n--;
     if (conn->wait == DT_WAIT_FIRST)
-        DT_CONN_GAUGE(conn->conns, waiting, -1);
+        dt_metric_add(conn->conns->rules.meters->waiting, -1);
 }
 
 void dt_conn_join(struct dt_conn *conn, enum dt_wait wait)
@@ -43,7 +43,7 @@ void dt_conn_join(struct dt_conn *conn, enum dt_wait wait)
     queue->n++;
     conn->conns->n++;
     if (wait == DT_WAIT_FIRST)
-        DT_CONN_GAUGE(conn->conns, waiting, 1);
+        dt_metric_add(conn->conns->rules.meters->waiting, 1);
 }
 
 void dt_conn_requeue(struct dt_conn *conn)
@@ -71,9 +71,9 @@ void dt_conn_close(struct dt_conn *conn)
     dt_conns *conns = conn->conns;
     dt_assert(!conn->request);
     if (conn->sock.files) {
-        DT_CONN_GAUGE(conns, secure, -1);
+        dt_metric_add(conns->rules.meters->secure, -1);
         if (!conn->sock.greeted)
-            DT_CONN_COUNT(conns, deserted);
+            dt_metric_add(conns->rules.meters->deserted, 1);
     }
     leave_queue(conn);
     dt_evloop_forget(&conns->loop, &conn->source);
@@ -83,7 +83,7 @@ void dt_conn_close(struct dt_conn *conn)
             close(conn->poll_fd);
     } else {
         dt_sock_close(&conn->sock);
-        DT_CONN_GAUGE(conns, open, -1);
+        dt_metric_add(conns->rules.meters->open, -1);
     }
     dt_strbuf_clear(&conn->held);
     dt_strbuf_clear(&conn->out);

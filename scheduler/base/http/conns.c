@@ -29,6 +29,7 @@
 dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_events *events, void *arg,
                        const dt_clock *clock, dt_conns **out, struct dt_error *err)
 {
+    static const struct dt_conn_meters no_meters;
     dt_conns *conns = calloc(1, sizeof(*conns));
     *out = NULL;
     dt_assert(events->begun && events->whole && events->refused && rules->most > 0 && rules->crowd > 0);
@@ -43,6 +44,7 @@ dt_status dt_conns_new(const struct dt_conn_rules *rules, const struct dt_conn_e
     conns->peer = conns;
     conns->date_s = -1;
     conns->rules = *rules;
+    conns->rules.meters = rules->meters ? rules->meters : &no_meters;
     conns->events = *events;
     conns->arg = arg;
     conns->queues[DT_WAIT_LINGER].length_us = LINGER_US;
@@ -106,7 +108,7 @@ static bool close_one_waiting(dt_conns *conns, enum dt_wait wait)
     if (may_be_closed_for_others(conn, wait, known) && dt_conn_look_again(conn) &&
         may_be_closed_for_others(conn, wait, known)) {
         if (wait == DT_WAIT_FIRST)
-            DT_CONN_COUNT(conns, crowded);
+            dt_metric_add(conns->rules.meters->crowded, 1);
         dt_conn_give_up(conn, wait == DT_WAIT_BODY ? 408 : 0,
                         "the body arrived too slowly while other connections waited; nothing was changed");
         return true;
@@ -141,7 +143,7 @@ static void close_oldest(struct dt_conn *conn)
 {
     if (!dt_conn_look_again(conn))
         return;
-    DT_CONN_COUNT(conn->conns, crowded);
+    dt_metric_add(conn->conns->rules.meters->crowded, 1);
     dt_conn_give_up(conn, 0, NULL);
 }
 
@@ -206,9 +208,9 @@ bool dt_conns_adopt(dt_conns *conns, int fd, const struct sockaddr *address, soc
     if (!conn->local)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     conn->adoption.run = adopt_connection;
-    DT_CONN_GAUGE(conns, open, 1);
+    dt_metric_add(conns->rules.meters->open, 1);
     if (files)
-        DT_CONN_GAUGE(conns, secure, 1);
+        dt_metric_add(conns->rules.meters->secure, 1);
     atomic_fetch_add(&conns->count, 1);
     if (later)
         dt_evloop_post(&conns->loop, &conn->adoption);
@@ -280,7 +282,7 @@ static int64_t close_late_connections(dt_conns *conns)
             if (!dt_conn_look_again(conn))
                 continue;
             if (wait == DT_WAIT_FIRST)
-                DT_CONN_COUNT(conns, late);
+                dt_metric_add(conns->rules.meters->late, 1);
             dt_conn_give_up(conn, wait == DT_WAIT_IDLE ? 0 : 408,
                             wait == DT_WAIT_BODY ? "the body did not arrive in the request's time; nothing was changed"
                                                  : "no complete request arrived in time");
@@ -343,9 +345,9 @@ void dt_conns_round(dt_conns *conns)
     conns->greetings = 0;
 }
 
-void dt_conns_run(dt_conns *conns)
+void dt_conns_run(void *conns)
 {
-    while (atomic_load(&conns->stage) != DT_CONNS_STOP)
+    while (atomic_load(&((dt_conns *)conns)->stage) != DT_CONNS_STOP)
         dt_conns_round(conns);
 }
 
@@ -380,11 +382,9 @@ void dt_conn_meters_init(struct dt_conn_meters *meters)
     const char *away = "Connections closed before their first request was served.";
     const char *shaken = "TLS handshakes by outcome.";
     *meters = (struct dt_conn_meters){
-        .open_gauge = dt_gauge("duetime_http_connections", "Open HTTP connections.", ""),
-        .waiting_gauge =
-            dt_gauge("duetime_http_waiting", "Connections that have not sent a complete first request yet.", ""),
-        .secure_gauge =
-            dt_gauge("duetime_tls_connections", "Connections of clients with TLS, handshakes included.", ""),
+        .open = dt_gauge("duetime_http_connections", "Open HTTP connections.", ""),
+        .waiting = dt_gauge("duetime_http_waiting", "Connections that have not sent a complete first request yet.", ""),
+        .secure = dt_gauge("duetime_tls_connections", "Connections of clients with TLS, handshakes included.", ""),
         .late = dt_counter("duetime_http_sent_away_total", away, "reason=\"no_request\""),
         .crowded = dt_counter("duetime_http_sent_away_total", away, "reason=\"crowded\""),
         .refused = dt_counter("duetime_http_sent_away_total", away, "reason=\"refused\""),
@@ -420,8 +420,7 @@ void dt_conn_known(dt_conn *conn)
     conn->known = dt_conn_base(conn)->known = true;
 }
 
-bool dt_conn_address(const dt_conn *conn, unsigned char out[DT_ADDRESS_BYTES])
+const unsigned char *dt_conn_address(const dt_conn *conn)
 {
-    memcpy(out, conn->address, DT_ADDRESS_BYTES);
-    return !conn->local;
+    return conn->local ? NULL : conn->address;
 }

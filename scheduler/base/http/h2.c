@@ -55,7 +55,7 @@ struct dt_h2 {
 static int end_flooding_connection(struct dt_h2 *h2, const char *what)
 {
     DT_LOG(DEBUG, "http", "a client floods its connection", DT_S("what", what));
-    DT_CONN_COUNT(h2->conn->conns, flooded);
+    dt_metric_add(h2->conn->conns->rules.meters->flooded, 1);
     (void)nghttp2_session_terminate_session(h2->session, NGHTTP2_ENHANCE_YOUR_CALM);
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
@@ -312,7 +312,7 @@ static int begin_stream(struct dt_h2 *h2, int32_t id, bool ends)
     stream->frames.next = ends ? DT_FRAME_HEAD : DT_FRAME_BODY;
     if (!whole || h2->fault) {
         if (!h2->conn->served)
-            DT_CONN_COUNT(h2->conn->conns, refused);
+            dt_metric_add(h2->conn->conns->rules.meters->refused, 1);
         dt_conn_refuse(stream, whole ? DT_HEAD_MALFORMED : head->status, whole ? h2->fault : head->detail);
         queue_stream(stream);
         return 0;
@@ -418,13 +418,6 @@ void dt_h2_answer(struct dt_conn *stream, struct dt_strbuf *head, struct dt_strb
 
 /* ---- the connection ---- */
 
-bool dt_h2_may_begin(struct dt_str text)
-{
-    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    _Static_assert(sizeof(preface) - 1 == DT_H2_PREFACE, "the preface has 24 bytes");
-    return memcmp(text.p, preface, text.n < DT_H2_PREFACE ? text.n : DT_H2_PREFACE) == 0;
-}
-
 static bool new_session(struct dt_h2 *h2, nghttp2_session_callbacks *calls, nghttp2_option *option)
 {
     static const nghttp2_settings_entry settings[3] = {
@@ -476,6 +469,16 @@ void dt_h2_begin(struct dt_conn *conn)
         dt_h2_free(h2);
         conn->h2 = NULL;
     }
+}
+
+bool dt_h2_decide(struct dt_conn *conn, struct dt_str text)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"; /* with which every client of HTTP/2 begins */
+    const size_t length = sizeof(preface) - 1;
+    conn->http1 = text.n && memcmp(text.p, preface, text.n < length ? text.n : length) != 0;
+    if (text.n >= length && !conn->http1)
+        dt_h2_begin(conn);
+    return conn->http1 || text.n == 0 || text.n >= length;
 }
 
 void dt_h2_leave(struct dt_conn *conn)
