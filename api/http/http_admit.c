@@ -118,33 +118,28 @@ static dt_status decode_text(struct dt_arena *arena, struct dt_str text, struct 
     return status;
 }
 
-/* Refuses a text that could not be decoded: the request is malformed, or memory ran out. */
-static void refuse_undecodable_text(struct dt_exchange *e, dt_status status, const char *what)
+/* Returns whether a text was decoded. If not, the request is malformed, or memory ran out. */
+static bool check_decoded(struct dt_exchange *e, dt_status status, const char *what)
 {
     if (status == DT_MALFORMED)
         dt_request_refuse(&e->req, DT_PROBLEM_MALFORMED, "the %s has a bad %%-escape", what);
-    else
+    else if (status != DT_OK)
         dt_request_refuse(&e->req, DT_PROBLEM_UNAVAILABLE, "out of memory");
-}
-
-static bool decode_params(struct dt_exchange *e, const struct dt_match *match)
-{
-    dt_status status = DT_OK;
-    for (int i = 0; status == DT_OK && i < DT_ROUTE_PARAMS && match->params[i].p; i++)
-        status = decode_text(&e->req.arena, match->params[i], &e->req.params[i]);
-    if (status != DT_OK)
-        refuse_undecodable_text(e, status, "path");
     return status == DT_OK;
 }
 
 static bool find_route(struct dt_exchange *e)
 {
     struct dt_match match = {.params = {DT_STR_NONE}};
+    dt_status status = DT_OK;
     dt_router_match(e->thread->http->router, e->req.method, e->req.path, &match);
-    e->req.route = match.route;
-    e->route_index = match.route ? match.index : dt_router_count(e->thread->http->router);
-    if (match.route)
-        return decode_params(e, &match);
+    if (match.route) {
+        e->req.route = match.route;
+        e->route_index = match.index;
+        for (int i = 0; status == DT_OK && i < DT_ROUTE_PARAMS && match.params[i].p; i++)
+            status = decode_text(&e->req.arena, match.params[i], &e->req.params[i]);
+        return check_decoded(e, status, "path");
+    }
     if (!match.allow[0]) {
         dt_request_refuse(&e->req, DT_PROBLEM_NOT_FOUND, "there is nothing at this path");
         return false;
@@ -154,21 +149,11 @@ static bool find_route(struct dt_exchange *e)
     return false;
 }
 
-static bool check_quota(struct dt_exchange *e)
-{
-    struct dt_request *req = &e->req;
-    struct dt_over over;
-    struct dt_problem problem;
-    if (!req->caller.tenant || dt_tenant_request(req->caller.tenant, dt_clock_mono_us(req->api->clock), &over))
-        return true;
-    dt_over_problem(&over, &problem);
-    dt_request_problem(req, &problem);
-    return false;
-}
-
 static bool check_caller(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
+    const int64_t now_us = req->started_us;
+    struct dt_over over;
     if (req->route->scope == DT_SCOPE_NONE)
         return true;
     dt_status status = dt_auth_check(e->thread->http->api->auth, e->authorization, &req->caller);
@@ -182,9 +167,13 @@ static bool check_caller(struct dt_exchange *e)
         return false;
     }
     dt_conn_known(e->conn);
-    if (!check_quota(e))
+    if (req->caller.tenant && !dt_tenant_request(req->caller.tenant, now_us, &over)) {
+        struct dt_problem problem;
+        dt_over_problem(&over, &problem);
+        dt_request_problem(req, &problem);
         return false;
-    dt_activity_note(e->thread->http->api->activity, req->caller.fair_queue, dt_clock_mono_us(req->api->clock));
+    }
+    dt_activity_note(e->thread->http->api->activity, req->caller.fair_queue, now_us);
     if (dt_caller_may(&req->caller, req->route->scope))
         return dt_wall_enter(req);
     dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");
@@ -291,12 +280,8 @@ static bool check_query(struct dt_exchange *e)
         else if (req->n_query < DT_REQUEST_QUERY_MAX)
             req->query[req->n_query++] = pair;
     }
-    if (status != DT_OK) {
-        refuse_undecodable_text(e, status, "query");
-        return false;
-    }
-    if (faults.n == 0)
-        return true;
+    if (status != DT_OK || faults.n == 0)
+        return check_decoded(e, status, "query");
     dt_request_problem(req, &(struct dt_problem){.type = DT_PROBLEM_INVALID,
                                                  .detail = DT_STR_LIT("the query is invalid"),
                                                  .faults = &faults});

@@ -62,21 +62,19 @@ static void register_route(struct dt_route_stats *stats, const char *method, con
     }
 }
 
-dt_status dt_exchanges_init(struct dt_http *http)
+dt_status dt_exchanges_init(struct dt_http *http, struct dt_error *err)
 {
     const size_t n = dt_router_count(http->router);
     uint32_t random;
     http->stats = calloc(n + 1, sizeof(*http->stats));
-    if (!http->stats)
-        return DT_NOMEM;
+    if (!http->stats || getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return dt_fail(err, http->stats ? DT_SYSTEM : DT_NOMEM, "the HTTP server cannot start");
+    snprintf(http->id_prefix, sizeof(http->id_prefix), "%08x-", random);
     for (size_t i = 0; i < n; i++) {
         const struct dt_route *route = dt_router_route(http->router, i);
         register_route(&http->stats[i], route->method, route->path);
     }
     register_route(&http->stats[n], "", "none");
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return DT_SYSTEM;
-    snprintf(http->id_prefix, sizeof(http->id_prefix), "%08x-", random);
     return DT_OK;
 }
 

@@ -96,5 +96,5 @@ DT_MUST_CHECK bool dt_exchange_admit(struct dt_exchange *e, const struct dt_head
 extern const struct dt_conn_events dt_exchange_events;
 /* Registers the metrics of routes, and prepares the ids of requests. NOMEM, SYSTEM: the caller must still call
  * dt_exchanges_clear. */
-dt_status dt_exchanges_init(struct dt_http *http);
+dt_status dt_exchanges_init(struct dt_http *http, struct dt_error *err);
 void dt_exchanges_clear(struct dt_http *http);

@@ -213,21 +213,6 @@ static size_t raise_descriptor_limit(void)
     return (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;
 }
 
-static dt_status prepare_thread(struct dt_http *http, const struct dt_conn_rules *rules, struct dt_error *err)
-{
-    struct dt_http_thread *thread = &http->threads[http->n_threads];
-    thread->http = http;
-    dt_status status = dt_conns_new(rules, &dt_exchange_events, thread, http->api->clock, &thread->conns, err);
-    if (status != DT_OK)
-        return status;
-    dt_conns_share(thread->conns, http->threads[0].conns);
-    http->n_threads++;
-    for (size_t i = 0; status == DT_OK && i < http->listeners.n; i++)
-        status = dt_conns_listen(thread->conns, http->listeners.v[i].fd,
-                                 http->listeners.v[i].tls ? http->api->tls : NULL, err);
-    return status;
-}
-
 static dt_status start_threads(struct dt_http *http, struct dt_error *err)
 {
     const struct dt_config *config = http->api->config;
@@ -246,8 +231,18 @@ static dt_status start_threads(struct dt_http *http, struct dt_error *err)
     dt_conn_meters_init(&http->meters);
     http->threads = calloc(threads, sizeof(*http->threads));
     dt_status status = http->threads ? DT_OK : dt_fail(err, DT_NOMEM, "no memory for the HTTP server");
-    while (status == DT_OK && http->n_threads < threads)
-        status = prepare_thread(http, &rules, err);
+    while (status == DT_OK && http->n_threads < threads) {
+        struct dt_http_thread *thread = &http->threads[http->n_threads];
+        thread->http = http;
+        status = dt_conns_new(&rules, &dt_exchange_events, thread, http->api->clock, &thread->conns, err);
+        if (status != DT_OK)
+            break;
+        dt_conns_share(thread->conns, http->threads[0].conns);
+        http->n_threads++;
+        for (const struct dt_listener *l = http->listeners.v;
+             status == DT_OK && l < http->listeners.v + http->listeners.n; l++)
+            status = dt_conns_listen(thread->conns, l->fd, l->tls ? http->api->tls : NULL, err);
+    }
     for (size_t i = 0; status == DT_OK && i < threads; i++)
         status = dt_thread_start(&http->threads[i].thread, "http", dt_conns_run, http->threads[i].conns, err);
     return status;
@@ -264,11 +259,8 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
     http->router = router;
     http->expire = expire;
     http->forwarded = strcmp(api->config->http_forwarded_header, "forwarded") == 0;
-    dt_status status = dt_exchanges_init(http);
-    if (status == DT_OK)
-        status = dt_networks_parse(dt_str(api->config->http_trusted_proxies), &http->proxies, err);
-    else
-        (void)dt_fail(err, status, "the HTTP server cannot start");
+    dt_status status = dt_exchanges_init(http, err);
+    DT_THEN(status, dt_networks_parse(dt_str(api->config->http_trusted_proxies), &http->proxies, err));
     DT_THEN(status, open_listeners(api->config, &http->listeners, err));
     DT_THEN(status, start_threads(http, err));
     if (status != DT_OK) {

@@ -337,35 +337,44 @@ void dt_conn_serve(void *owner, uint32_t events)
     run_turn_with_parent(conn);
 }
 
-bool dt_conn_look_again(struct dt_conn *conn)
+/* Reads from the socket. Returns false if the connection no longer waits as before, or goes on to receive a body. */
+static bool look_again(struct dt_conn *conn)
 {
     const enum dt_wait wait = conn->wait;
     const int64_t since_us = conn->since_us;
+    const int64_t quick_us = conn->quick_us;
+    const int64_t now_us = conn->conns->loop.now_us;
+    const int64_t body_us = conn->conns->rules.body_us;
     struct dt_conn *base = dt_conn_base(conn);
     base->sock.may_read = true;
     dt_conn_serve(conn, 0);
     if (conn->sock.fd < 0 || conn->wait != wait || conn->since_us != since_us)
         return false;
-    const int64_t body_us = conn->conns->rules.body_us;
-    if (wait != DT_WAIT_BODY || !base->sock.may_read || conn->conns->loop.now_us - conn->begun_us > 2 * body_us)
+    if (wait != DT_WAIT_BODY)
         return true;
-    conn->begun_us = dt_later(conn->begun_us, conn->conns->loop.now_us - body_us + UNREAD_US);
+    if (!base->sock.may_read || now_us - conn->begun_us > 2 * body_us)
+        return conn->quick_us == quick_us || since_us + body_us <= now_us;
+    conn->begun_us = dt_later(conn->begun_us, now_us - body_us + UNREAD_US);
     conn->moved = true;
     dt_conn_requeue(conn);
     return false;
 }
 
-void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail)
+bool dt_conn_give_up(struct dt_conn *conn, int status, const char *detail)
 {
+    if (!look_again(conn))
+        return false;
+    const bool sends = conn->wait == DT_WAIT_SEND || conn->wait == DT_WAIT_LINGER;
     dt_assert(!conn->conns->current && conn->wait != DT_WAIT_OWNER);
     conn->conns->current = dt_conn_base(conn);
-    if (conn->h2 && conn->wait != DT_WAIT_SEND && conn->wait != DT_WAIT_LINGER)
+    if (conn->h2 && !sends)
         dt_h2_leave(conn);
-    else if (status && conn->sock.greeted && conn->wait != DT_WAIT_SEND && conn->wait != DT_WAIT_LINGER)
+    else if (status && conn->sock.greeted && !sends)
         dt_conn_refuse(conn, status, detail);
     else if (conn->wait == DT_WAIT_IDLE && conn->sock.greeted)
         conn->closing = true;
     else
         conn->sock.broken = true;
     run_turn_with_parent(conn);
+    return true;
 }

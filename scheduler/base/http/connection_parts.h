@@ -125,7 +125,7 @@ static inline bool dt_reply_is_bare(int status)
 /* Returns whether the rest of the request's body is known to be short. */
 static inline bool dt_conn_may_drop(const struct dt_conn *conn)
 {
-    return conn->whole || (!conn->expects && !conn->frames.chunked && conn->frames.left <= DT_CONN_DROPPED);
+    return conn->whole || (!conn->expects && !conn->frames.head.chunked && conn->frames.left <= DT_CONN_DROPPED);
 }
 
 /* ---- connection_requests.c: what connections and streams have in common; called in turns ---- */
@@ -156,12 +156,10 @@ void dt_conn_add_head(struct dt_conn *conn, struct dt_strbuf *out, const struct 
 
 /* Runs a turn of the connection `owner`. The loop calls it with the socket's events, or with 0. */
 void dt_conn_serve(void *owner, uint32_t events);
-/* Reads from the socket before the connection is closed for its deadline or to make room. Returns false if the
- * connection no longer waits as before, or has received further bytes. */
-bool dt_conn_look_again(struct dt_conn *conn);
-/* Ends a connection whose deadline has passed: answers an incomplete request with `status` (0: closes without an
- * answer), and closes the connection of a client that does not read. */
-void dt_conn_give_up(struct dt_conn *conn, int status, const char *detail);
+/* Ends a connection whose deadline has passed, or that must make room: answers an incomplete request with `status` (0:
+ * closes without an answer), and closes the connection of a client that does not read. Reads from the socket before.
+ * Returns false if the connection no longer waits as before, or has received further bytes of a body in time. */
+bool dt_conn_give_up(struct dt_conn *conn, int status, const char *detail);
 
 /*
  * ---- h2.c: HTTP/2 on a connection (RFC 9113), by libnghttp2 ----

@@ -105,12 +105,10 @@ static bool close_one_waiting(dt_conns *conns, enum dt_wait wait)
     struct dt_conn *next;
     for (int known = 0; known < 2; known++)
         DL_FOREACH_SAFE(conns->queues[wait].first, conn, next)
-    if (may_be_closed_for_others(conn, wait, known) && dt_conn_look_again(conn) &&
-        may_be_closed_for_others(conn, wait, known)) {
-        if (wait == DT_WAIT_FIRST)
-            dt_metric_add(conns->rules.meters->crowded, 1);
+    if (may_be_closed_for_others(conn, wait, known) &&
         dt_conn_give_up(conn, wait == DT_WAIT_BODY ? 408 : 0,
-                        "the body arrived too slowly while other connections waited; nothing was changed");
+                        "the body arrived too slowly while other connections waited; nothing was changed")) {
+        dt_metric_add(conns->rules.meters->crowded, wait == DT_WAIT_FIRST);
         return true;
     }
     return false;
@@ -138,15 +136,6 @@ static size_t count_crowd(const dt_conns *conns)
     return n;
 }
 
-/* Closes the connection of a crowd that has waited for longest, unless it has sent something. */
-static void close_oldest(struct dt_conn *conn)
-{
-    if (!dt_conn_look_again(conn))
-        return;
-    dt_metric_add(conn->conns->rules.meters->crowded, 1);
-    dt_conn_give_up(conn, 0, NULL);
-}
-
 /* Closes connections of the crowd that have waited for SLOW_US, until the crowd is not larger than `most`. If it is
  * still larger than RUSH times `most`, also closes a younger connection. */
 static void reduce_crowd(dt_conns *conns, size_t most)
@@ -155,7 +144,7 @@ static void reduce_crowd(dt_conns *conns, size_t most)
         i += !close_one_waiting(conns, crowd_waits[i]);
     struct dt_conn *first = conns->queues[DT_WAIT_FIRST].first;
     if (first && count_crowd(conns) > RUSH * most)
-        close_oldest(first);
+        dt_metric_add(conns->rules.meters->crowded, dt_conn_give_up(first, 0, NULL));
 }
 
 /* Lets one address have at most half of a crowd of connections without a first request: if the newcomer would exceed
@@ -175,7 +164,7 @@ static void limit_crowd_of_address(dt_conns *conns, const struct dt_conn *newcom
         oldest = oldest ? oldest : conn;
     }
     if (same && same >= most)
-        close_oldest(oldest);
+        dt_metric_add(conns->rules.meters->crowded, dt_conn_give_up(oldest, 0, NULL));
 }
 
 static void adopt_connection(struct dt_evtask *task)
@@ -279,13 +268,12 @@ static int64_t close_late_connections(dt_conns *conns)
         const struct dt_conn_queue *queue = &conns->queues[wait];
         while (queue->first && queue->first->since_us + queue->length_us <= now_us) {
             struct dt_conn *conn = queue->first;
-            if (!dt_conn_look_again(conn))
+            if (!dt_conn_give_up(conn, wait == DT_WAIT_IDLE ? 0 : 408,
+                                 wait == DT_WAIT_BODY
+                                     ? "the body did not arrive in the request's time; nothing was changed"
+                                     : "no complete request arrived in time"))
                 continue;
-            if (wait == DT_WAIT_FIRST)
-                dt_metric_add(conns->rules.meters->late, 1);
-            dt_conn_give_up(conn, wait == DT_WAIT_IDLE ? 0 : 408,
-                            wait == DT_WAIT_BODY ? "the body did not arrive in the request's time; nothing was changed"
-                                                 : "no complete request arrived in time");
+            dt_metric_add(conns->rules.meters->late, wait == DT_WAIT_FIRST);
             dt_assert(conn->sock.fd < 0 || (int)conn->wait != wait || conn->since_us == now_us);
         }
         if (queue->first)
@@ -305,8 +293,7 @@ static void apply_shutdown_stage(dt_conns *conns, int stage)
         (void)epoll_ctl(conns->loop.epoll, EPOLL_CTL_DEL, conns->listeners[i].fd, NULL);
     conns->n_listeners = 0;
     while (conns->queues[DT_WAIT_IDLE].first)
-        if (dt_conn_look_again(conns->queues[DT_WAIT_IDLE].first))
-            dt_conn_give_up(conns->queues[DT_WAIT_IDLE].first, 0, NULL);
+        (void)dt_conn_give_up(conns->queues[DT_WAIT_IDLE].first, 0, NULL);
     struct dt_conn *conn;
     struct dt_conn *next;
     DL_FOREACH_SAFE(conns->queues[DT_WAIT_STREAMS].first, conn, next)
@@ -314,8 +301,7 @@ static void apply_shutdown_stage(dt_conns *conns, int stage)
     for (size_t i = 0; stage >= DT_CONNS_CUT && i < CROWD_WAITS; i++) {
         const struct dt_conn_queue *queue = &conns->queues[crowd_waits[i]];
         while (queue->first)
-            if (dt_conn_look_again(queue->first))
-                dt_conn_give_up(queue->first, 503, "the server is shutting down");
+            (void)dt_conn_give_up(queue->first, 503, "the server is shutting down");
     }
 }
 

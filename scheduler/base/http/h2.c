@@ -317,7 +317,7 @@ static int begin_stream(struct dt_h2 *h2, int32_t id, bool ends)
         queue_stream(stream);
         return 0;
     }
-    head->chunked = stream->frames.chunked = !ends && !head->length;
+    head->chunked = !ends && !head->length;
     stream->frames.left = head->chunked ? UINT64_MAX : head->length;
     dt_conn_begin_request(stream);
     pass_arrived_body(stream);

@@ -311,7 +311,6 @@ static size_t pass_head(struct dt_frames *frames, struct dt_str text)
     if (!dt_head_read(text, head))
         return 0;
     frames->heads++;
-    frames->chunked = head->chunked;
     frames->left = head->length;
     frames->next = head->chunked ? DT_FRAME_CHUNK_SIZE : head->length ? DT_FRAME_BODY : DT_FRAME_HEAD;
     return head->n;
@@ -380,7 +379,7 @@ size_t dt_frames_step(struct dt_frames *frames, struct dt_str text)
         n = text.n < frames->left ? text.n : (size_t)frames->left;
         frames->left -= n;
         if (frames->left == 0)
-            frames->next = frames->chunked ? DT_FRAME_CHUNK_END : DT_FRAME_HEAD;
+            frames->next = frames->head.chunked ? DT_FRAME_CHUNK_END : DT_FRAME_HEAD;
         break;
     case DT_FRAME_CHUNK_SIZE:
         n = pass_chunk_size(frames, text);

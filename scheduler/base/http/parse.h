@@ -43,7 +43,6 @@ enum dt_frame {
 /* The state of a connection; zero before its first byte. */
 struct dt_frames {
     enum dt_frame next;
-    bool chunked; /* the body comes in chunks */
     uint64_t left;
     uint64_t heads;      /* number of heads that were passed */
     struct dt_head head; /* the latest head; its slices point into the text that was passed */
